@@ -45,7 +45,7 @@ def cancel_and_undo(visit: Visit) -> None:
     rewind = a_rewind(visit.site)
     visit.open(PAGE)
     visit.page.get_by_role("link", name=f"Cancel rewind {rewind.pk}").click()
-    visit.page.get_by_role("link", name="Back").click()
+    visit.page.get_by_role("link", name="Back", exact=True).click()
     assert rewind.parts.filter(state=State.WAITING).exists()
     visit.page.get_by_role("link", name=f"Cancel rewind {rewind.pk}").click()
     visit.press("Cancel rewind")
