@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 from controlplane.embedded.home import temporary_home
 from tests.support.broker import BROKER, Broker
 from tests.support.quick_kafka import Kafka
+from tests.support.waiting import wait_for
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
@@ -50,13 +51,17 @@ class Guarded(Broker):
         """Rights of ``me``: as TOPIC, orders, READ."""
         for operation in operations:
             what = (getattr(ResourceType, kind), name, ResourcePatternType.LITERAL, "User:me", "*")
-            right = AclBinding(*what, getattr(AclOperation, operation), AclPermissionType.ALLOW)
+            of_it = (*what, getattr(AclOperation, operation), AclPermissionType.ALLOW)
+            right, same = AclBinding(*of_it), AclBindingFilter(*of_it)
             self.admin.create_acls([right])[right].result(30)
+            # The controller answers before the broker obeys.
+            wait_for(f"{operation} on {name}", lambda f=same: self.admin.describe_acls(f).result(30), 30)
 
     def take(self, kind: str, name: str, operation: str) -> None:
         what = (getattr(ResourceType, kind), name, ResourcePatternType.LITERAL, "User:me", "*")
         right = AclBindingFilter(*what, getattr(AclOperation, operation), AclPermissionType.ALLOW)
         assert self.admin.delete_acls([right])[right].result(30)
+        wait_for(f"no {operation} on {name}", lambda: not self.admin.describe_acls(right).result(30), 30)
 
 
 @contextmanager
