@@ -20,16 +20,14 @@ expression makes no sense for the types, or fails on the values, the result is n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokens import Token, TokenType
 
 from ingestion.decode import druid_parser, druid_to_sql
+from ingestion.decode.bounded_parser import TooDeep, TooManySteps, parse_bounded
 from ingestion.decode.druid_evaluator import Evaluator, check
 from ingestion.decode.engine import Engine, sql_literal
 from ingestion.decode.expression_size import ExpressionCost, TooLarge, measure
@@ -57,8 +55,6 @@ _CLASSES |= {"TYPE"}
 _OPERATORS = {"OPERATOR_COALESCE", "OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_TRY"}
 _OPERATORS |= {"OPERATOR_NULLIF", "COMPARE_IN", "COMPARE_NOT_IN", "ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT"}
 _OPERATORS |= {"ARRAY_CONSTRUCTOR"}
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 
 
 class BadExpression(ValueError):
@@ -151,20 +147,6 @@ class DruidExpression:
             return None
 
 
-class _Parser(DuckDBParser):
-    """Gives up on what it would try in too many ways: 30 times ``date(`` in itself takes it hours."""
-
-    def __init__(self) -> None:
-        super().__init__(dialect=DuckDB())
-        self._steps = 0
-
-    def _advance(self, times: int = 1) -> None:
-        self._steps += 1
-        if self._steps > _MAX_STEPS:
-            raise TooLarge("it is too complex: write it with fewer brackets")
-        super()._advance(times)
-
-
 def parse_expression(text: str, engine: Engine, language: str = "sql", condition: bool = False) -> Expression:
     """Take an expression apart and check it. Raises ``BadExpression``."""
     return _parse_druid_text(text, engine, condition) if language == "druid" else _parse_sql_text(text, engine)
@@ -203,21 +185,16 @@ def _compile_sql(text: str, sql: str, columns: int, engine: Engine) -> CompiledS
 
 
 def _parse_tree(text: str) -> exp.Expr:
-    tokens = DuckDB().tokenize(text)
-    _check_brackets(tokens)
-    trees = _Parser().parse(tokens, text)
+    try:
+        trees = parse_bounded(text, most_steps=_MAX_STEPS, deepest=_DEEPEST)
+    except TooDeep:
+        raise TooLarge(f"its brackets are nested more than {_DEEPEST} levels deep") from None
+    except TooManySteps:
+        raise TooLarge("it is too complex: write it with fewer brackets") from None
     if len(trees) != 1 or trees[0] is None:
         raise BadExpression(f"there must be one expression: {shorten(text)}")
     # A root that is replaced (a lone column) needs something above it.
     return exp.Paren(this=trees[0])
-
-
-def _check_brackets(tokens: Sequence[Token]) -> None:
-    depth = 0
-    for token in tokens:
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
-        if depth > _DEEPEST:
-            raise TooLarge(f"its brackets are nested more than {_DEEPEST} levels deep")
 
 
 def _refuse_named(tree: exp.Expr) -> None:

@@ -8,15 +8,13 @@ What runs is written from the checked tree, never the user's text. Each table of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
-from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokens import Token, TokenType
 
+from ingestion.decode.bounded_parser import TooDeep, TooManySteps, parse_bounded
 from ingestion.specs.messages.sql import MAX_STATEMENT, Explain
 
 RESERVED = "__headgate_"
@@ -24,8 +22,6 @@ MAX_TABLES = 50
 _MAX_STEPS = 500_000
 _DEEPEST = 60  # brackets in one another
 _EXPLAIN = re.compile(r"\s*explain\b(\s+analyze\b)?", re.IGNORECASE)
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 # Functions are checked by DuckDB's own names of them, in ``duckdb_tree``.
 _EXPRESSIONS: tuple[type[exp.Expr], ...] = (
     exp.Binary,
@@ -61,20 +57,6 @@ _TABLE_FUNCTIONS = (exp.GenerateSeries, exp.Unnest)
 
 class Refused(Exception):
     """The statement is wrong, or not allowed. The message says why."""
-
-
-class _Parser(DuckDBParser):
-    """Gives up on text that it would try in too many ways."""
-
-    def __init__(self) -> None:
-        super().__init__(dialect=DuckDB())
-        self._steps = 0
-
-    def _advance(self, times: int = 1) -> None:
-        self._steps += 1
-        if self._steps > _MAX_STEPS:
-            raise Refused("The statement is too complex. Use fewer brackets.")
-        super()._advance(times)
 
 
 @dataclass(frozen=True)
@@ -120,28 +102,21 @@ def _split_explain(text: str) -> tuple[Explain, str]:
 
 def _parse(text: str) -> exp.Expr:
     try:
-        tokens = DuckDB().tokenize(text)
-        _check_brackets(tokens)
-        trees = [tree for tree in _Parser().parse(tokens, text) if tree is not None]
-    except Refused:
-        raise
+        parsed = parse_bounded(text, most_steps=_MAX_STEPS, deepest=_DEEPEST)
+    except TooDeep:
+        raise Refused(f"Brackets are nested more than {_DEEPEST} levels deep.") from None
+    except TooManySteps:
+        raise Refused("The statement is too complex. Use fewer brackets.") from None
     except SqlglotError as error:
         raise Refused(f"The statement can't be read: {_first_line(error)}") from None
     except Exception:  # sqlglot meets odd text with any error at all
         raise Refused("The statement can't be read.") from None
+    trees = [tree for tree in parsed if tree is not None]
     if len(trees) != 1:
         raise Refused("Send one statement." if trees else "The statement is empty.")
     if not isinstance(trees[0], (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
         raise Refused("Only SELECT is allowed, with WITH before it, and EXPLAIN.")
     return trees[0]
-
-
-def _check_brackets(tokens: Sequence[Token]) -> None:
-    depth = 0
-    for token in tokens:
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
-        if depth > _DEEPEST:
-            raise Refused(f"Brackets are nested more than {_DEEPEST} levels deep.")
 
 
 def _first_line(error: SqlglotError) -> str:

@@ -1,0 +1,45 @@
+"""SQL of DuckDB's dialect as sqlglot's trees, within bounds: for expressions of a spec, and for users' statements."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokens import TokenType
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+
+
+class TooDeep(ValueError):
+    """Brackets are nested too deep."""
+
+
+class TooManySteps(ValueError):
+    """The parser would try the text in too many ways: 30 times ``date(`` in itself takes it hours."""
+
+
+def parse_bounded(text: str, *, most_steps: int, deepest: int) -> list[exp.Expr | None]:
+    """A tree for each statement, None for an empty one.
+
+    Raises ``TooDeep`` and ``TooManySteps``; on odd text, any error at all.
+    """
+    tokens = DuckDB().tokenize(text)
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth > deepest:
+            raise TooDeep(text)
+    return _Parser(most_steps).parse(tokens, text)
+
+
+class _Parser(DuckDBParser):
+    def __init__(self, most_steps: int) -> None:
+        super().__init__(dialect=DuckDB())
+        self._steps_left = most_steps
+
+    def _advance(self, times: int = 1) -> None:
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise TooManySteps
+        super()._advance(times)
