@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -18,6 +19,7 @@ from ingestion.specs.messages.deep_storage import RegisteredFile, local_folder
 from ingestion.specs.messages.sql import SqlColumn, SqlOrder, SqlStatement, SqlTable, SqlTableUse
 
 THREADS = 2
+_CHECKING_BYTES = 256 * 1024**2
 _LONGEST_MESSAGE = 2_000  # characters
 _GLOB = frozenset("*?[]{}")  # in a path, which DuckDB takes for a pattern
 _LOCK = ("SET TimeZone = 'UTC'", "SET lock_configuration = true")
@@ -26,24 +28,35 @@ _LOCK = ("SET TimeZone = 'UTC'", "SET lock_configuration = true")
 def read_checked(asked: SqlStatement) -> tuple[Statement, list[SqlTableUse]]:
     """The statement, and the tables and times that it needs. Raises ``Refused``."""
     statement = read_statement(asked.sql)
-    engine = _connect(asked, external=False)
-    for setting in _LOCK:
-        engine.execute(setting)
+    engine = _checking_engine()
     check_tree(engine.execute("SELECT json_serialize_sql(?)", [statement.sql]).fetchall()[0][0])
     bounds = time_bounds(statement.tree, lambda value: _microseconds(engine, value))
     uses = [
         SqlTableUse(team=team, name=name, start_us=bounds[number].start_us, end_us=bounds[number].end_us)
         for number, (team, name) in enumerate(statement.tables)
     ]
-    engine.close()
     return statement, uses
 
 
+@cache
+def _checking_engine() -> duckdb.DuckDBPyConnection:
+    """It opens no files and keeps nothing: one serves all statements."""
+    engine = open_unlocked(external=False)
+    for setting in (f"SET memory_limit = '{_CHECKING_BYTES}B'", *_LOCK):
+        engine.execute(setting)
+    return engine
+
+
+# To open a database takes longer than most queries. A fork finds this one, a copy that no other query has seen.
+_ready: list[duckdb.DuckDBPyConnection] = []
+
+
 def warm_up() -> None:
-    """Have DuckDB and sqlglot make what they make once in a process. DuckDB's threads end with its connection."""
+    """Have DuckDB and sqlglot make what they make once in a process: for its forks, which have none of its threads."""
     read_checked(
         SqlStatement(sql="SELECT 1 WHERE now() > '2026-01-01'", time_s=1, memory_bytes=2**27, temporary_bytes=1)
     )
+    _ready.append(open_unlocked(external=True))
 
 
 def _microseconds(engine: duckdb.DuckDBPyConnection, value: str) -> int | None:
@@ -57,7 +70,7 @@ def _microseconds(engine: duckdb.DuckDBPyConnection, value: str) -> int | None:
 
 def open_locked(asked: SqlStatement, order: SqlOrder) -> duckdb.DuckDBPyConnection:
     """DuckDB with a view for each table of the order, its files, and nothing else."""
-    engine = _connect(asked, external=True)
+    engine = _ready.pop() if _ready else open_unlocked(external=True)
     addresses = _addresses(engine, order)
     for setting in _settings(asked, order, [address for files in addresses for address in files]):
         engine.execute(setting)
@@ -68,12 +81,13 @@ def open_locked(asked: SqlStatement, order: SqlOrder) -> duckdb.DuckDBPyConnecti
     return engine
 
 
-def _connect(asked: SqlStatement, *, external: bool) -> duckdb.DuckDBPyConnection:
+def open_unlocked(*, external: bool) -> duckdb.DuckDBPyConnection:
+    """A new database in memory. Only an ``external`` one can be given files."""
     return duckdb.connect(
         ":memory:",
         config={
-            "memory_limit": f"{asked.memory_bytes}B",
-            "threads": THREADS if external else 1,
+            "threads": 1,  # and none of DuckDB's own: a process with more than one can't be forked
+            "async_threads": 0,
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "python_enable_replacements": "false",
@@ -84,6 +98,8 @@ def _connect(asked: SqlStatement, *, external: bool) -> duckdb.DuckDBPyConnectio
 
 def _settings(asked: SqlStatement, order: SqlOrder, addresses: Sequence[str]) -> Iterator[str]:
     """In this order: what may be read can't be said once access is cut."""
+    yield f"SET memory_limit = '{asked.memory_bytes}B'"
+    yield f"SET threads = {THREADS}"
     yield f"SET temp_directory = {sql_literal(order.scratch)}"
     yield f"SET max_temp_directory_size = '{asked.temporary_bytes}B'"
     yield f"SET allowed_paths = [{', '.join(map(sql_literal, addresses))}]"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.query.engine import open_locked, read_checked
+from ingestion.query.engine import open_locked, open_unlocked, read_checked
 from ingestion.specs.messages.sql import SqlColumn, SqlOrder, SqlStatement, SqlTable
 
 ASKED = SqlStatement(sql="SELECT 1", time_s=10, memory_bytes=2**28, temporary_bytes=2**20)
@@ -51,6 +52,16 @@ def test_columns_are_found_by_id_and_masked_ones_are_null(engine: duckdb.DuckDBP
     assert (described.columns, described.fetchall()) == (["__time", 'a "b"', "secret", "later"], [])
     plan = engine.sql("EXPLAIN SELECT * FROM __headgate_t0 WHERE secret = 42").fetchall()[0][1]
     assert "c3" not in plan, "the values are not even read"
+
+
+def test_a_database_that_forks_inherit_has_no_threads() -> None:
+    """A fork has none of its parent's threads: DuckDB would wait for them, or end."""
+    before = psutil.Process().num_threads()
+    ready = open_unlocked(external=True)
+    ready.sql("SELECT sum(range) FROM range(1000)").fetchall()
+    assert psutil.Process().num_threads() == before
+    ready.execute("SET threads = 2")
+    assert psutil.Process().num_threads() > before, "this is what a query does in its fork"
 
 
 ATTACKS = [
