@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from ingestion.segments.iceberg_files import manifest_bytes, manifest_list_bytes
 from ingestion.segments.names import iceberg_path
 from ingestion.specs.messages.iceberg import ManifestList, ManifestPage, SnapshotOrder, WrittenFile, WrittenFiles
 
+_NICENESS = 10  # publishes on the same machine go first
 _STORERS = 8  # they mostly wait for deep storage
 
 
@@ -75,4 +77,5 @@ def main(orders: TextIO, answers: TextIO) -> None:
 
 
 if __name__ == "__main__":
+    os.nice(_NICENESS)
     main(sys.stdin, sys.stdout)

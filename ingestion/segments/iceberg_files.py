@@ -31,7 +31,7 @@ def manifest_bytes(order: SnapshotOrder, content: ManifestContent) -> bytes:
         "partition-spec-id": str(partition.spec),
         "content": "data",
     }
-    entries = (_entry(order, partition, file) for file in content.files)
+    entries = (_entry(order, partition, file) for file in json.loads(content.files))
     return _avro(_entry_schema(partition.spec), entries, metadata)
 
 

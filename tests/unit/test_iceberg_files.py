@@ -111,7 +111,7 @@ def write_snapshot(desk: Desk, order: SnapshotOrder, files: Sequence[SegmentFile
     for file in files:
         intervals.setdefault((file.interval_start, file.interval_end), []).append(file)
     contents = [
-        ManifestContent(start=start, end=end, files=[listed_file(f) for f in theirs])
+        ManifestContent(start=start, end=end, files=json.dumps([listed_file(f) for f in theirs]))
         for (start, end), theirs in intervals.items()
     ]
     written = writer.manifests(ManifestPage(manifests=contents))

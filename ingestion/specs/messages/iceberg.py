@@ -31,7 +31,7 @@ class ManifestContent(Message):
 
     start: datetime
     end: datetime
-    files: list[ListedFile] = Field(min_length=1)
+    files: str  # a JSON list of ListedFile, as PostgreSQL writes it: the control plane does not look into it
 
 
 class ManifestPage(Message):
