@@ -24,10 +24,10 @@ from controlplane.segments.models import Segment
 from controlplane.teams.models import ApiToken
 from ingestion.specs.messages.column_ids import ColumnsRequest
 from ingestion.specs.messages.protocol import SegmentFile
-from tests.integration.test_newest_rows import register
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import STARTED, Cast, make_segment
 from tests.support.publishes import make_source, request, send, start
+from tests.support.sql import register
 
 ONE = "/api/v1/datasources/flights/manifest/"
 

@@ -22,11 +22,12 @@ from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.teams.models import ApiToken, AuditEntry
 from controlplane.teams.roles import Role
 from ingestion.specs.causes import cause_of
-from tests.integration.test_newest_rows import cells, register
+from tests.integration.test_newest_rows import cells
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import Cast, browsing_as, speaking_as
 from tests.support.html import parsed
 from tests.support.permission_table import TABLE, Everybody
+from tests.support.sql import register
 
 SECRET = "hunter2-in-a-column"
 MASKS = "/api/v1/datasources/flights/masks/"

@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import newest_rows
-from controlplane.segments.models import Segment, SegmentSchema
+from controlplane.segments.models import Segment
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
-from tests.support.django_cast import Cast, browsing_as, sum_intervals
+from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 from tests.support.s3 import CREDENTIALS, s3_server
+from tests.support.sql import register
 
 DAYS = 3
 REST = "/api/v1/datasources/rows-of-june/rows/"
@@ -42,24 +42,6 @@ def files(tmp_path: Path, settings: Any) -> list[SegmentFile]:
 def segments(cast: Cast, files: list[SegmentFile]) -> list[Segment]:
     datasource = Datasource.objects.create(name="rows-of-june", team=cast.alpha)
     return register(datasource, files)
-
-
-def register(datasource: Datasource, files: list[SegmentFile]) -> list[Segment]:
-    same = {"interval_start", "interval_end", "rows", "size_bytes", "sha256", "path", "min_time", "max_time"}
-    segments = [
-        Segment.objects.create(
-            datasource=datasource,
-            version=datasource.append_version,
-            partition_num=0,
-            schema=SegmentSchema.of(datasource, []),
-            task_id="task",
-            created_at=timezone.now(),
-            **file.model_dump(include=same),
-        )
-        for file in files
-    ]
-    sum_intervals(datasource)
-    return segments
 
 
 def cells(answer: Any, name: str) -> list[Any]:

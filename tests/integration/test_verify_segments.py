@@ -12,16 +12,16 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import Value
 from django.db.models.functions import Concat
-from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Segment, SegmentSchema
+from controlplane.segments.models import Segment
 from controlplane.segments.verification import MAX_FAILURES
 from controlplane.teams.models import Team
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.s3 import CREDENTIALS, s3_server
+from tests.support.sql import register as register_files
 
 DAYS = 7
 
@@ -44,22 +44,9 @@ def register(db: None, files: list[SegmentFile]) -> Register:
     def registered(name: str) -> list[Segment]:
         team, _ = Team.objects.get_or_create(name="team")
         datasource = Datasource.objects.create(name=name, team=team)
-        return [_registered(datasource, file) for file in files]
+        return register_files(datasource, files)
 
     return registered
-
-
-def _registered(datasource: Datasource, file: SegmentFile) -> Segment:
-    same = {"interval_start", "interval_end", "rows", "size_bytes", "sha256", "path", "min_time", "max_time"}
-    return Segment.objects.create(
-        datasource=datasource,
-        version=datasource.append_version,
-        partition_num=0,
-        schema=SegmentSchema.of(datasource, []),
-        task_id="task",
-        created_at=timezone.now(),
-        **file.model_dump(include=same),
-    )
 
 
 def verified(*arguments: str) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
@@ -23,10 +24,13 @@ DAYS = 3
 _OF_FILES = {"interval_start", "interval_end", "rows", "size_bytes", "sha256", "path", "min_time", "max_time"}
 
 
-def june(team: Team, place: Path, settings: Any, name: str = "june") -> Datasource:
-    """Three days with two rows each: ``n`` 0 to 5, a ``name`` and ``tags``. One segment a day."""
+def june(team: Team, place: Path, changed: Any, name: str = "june") -> Datasource:
+    """Three days with two rows each: ``n`` 0 to 5, a ``name`` and ``tags``. One segment a day.
+
+    ``changed``: the fixture ``settings``.
+    """
     desk = Desk(place, schema_of())
-    settings.DEEP_STORAGE = str(desk.deep)
+    changed.DEEP_STORAGE = str(desk.deep)
     desk.add(
         batch_of(
             [row * DAY_MS // 2 for row in range(2 * DAYS)],
@@ -36,14 +40,14 @@ def june(team: Team, place: Path, settings: Any, name: str = "june") -> Datasour
         )
     )
     datasource = Datasource.objects.create(name=name, team=team)
-    register(datasource, desk.deep, desk.write())
+    register(datasource, desk.write())
     desk.index.close()
     return datasource
 
 
-def register(datasource: Datasource, deep: Path, files: list[SegmentFile]) -> None:
-    """Files, as a publish would have registered them."""
-    for file in files:
+def register(datasource: Datasource, files: list[SegmentFile]) -> list[Segment]:
+    """Files of deep storage in a folder, as a publish would have registered them and the ids of their columns."""
+    segments = [
         Segment.objects.create(
             datasource=datasource,
             version=datasource.append_version,
@@ -53,11 +57,15 @@ def register(datasource: Datasource, deep: Path, files: list[SegmentFile]) -> No
             created_at=timezone.now(),
             **file.model_dump(include=_OF_FILES),
         )
-        for (name, kind), (number, element) in ids_in(deep / file.path).items():
+        for file in files
+    ]
+    for file in files:
+        for (name, kind), (number, element) in ids_in(Path(settings.DEEP_STORAGE) / file.path).items():
             known_by = fingerprint([{"name": name, "type": kind}])
             defaults = {"name": name, "type": kind, "number": number, "element": element}
             Column.objects.get_or_create(datasource=datasource, fingerprint=known_by, defaults=defaults)
     sum_intervals(datasource)
+    return segments
 
 
 def send(client: Client, query: str, **body: Any) -> Any:
