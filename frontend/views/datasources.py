@@ -240,6 +240,7 @@ REST = {
     "compaction": "api:compaction",
     "retention": "api:segments-unused",
     "columns": "api:datasource",
+    "profile": "api:profile",
     "quarantine": "api:quarantine",
     "progress": "api:progress",
     "events": "api:events",

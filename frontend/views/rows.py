@@ -72,20 +72,23 @@ def _read(request: PageRequest, datasource: Any, start: datetime | None, end: da
     except (NotFound, NotAllowed):
         raise
     except TooManyRows as error:
-        return {"problem": error, "shorter": _shorter_windows(datasource, start, end)}
+        url = reverse("frontend:datasource-rows", args=[datasource.name])
+        return {"problem": error, "shorter": shorter_windows(datasource, start, end, url)}
     except HeadgateError as error:
         return {"problem": error}
     return table_of(newest)
 
 
-def _shorter_windows(datasource: Any, start: datetime | None, end: datetime | None) -> list[tuple[str, str]]:
-    """What to ask for instead, with its address: less time before the same end, the longest first."""
+def shorter_windows(
+    datasource: Any, start: datetime | None, end: datetime | None, url: str, **query: str
+) -> list[tuple[str, str]]:
+    """What to ask a page for instead, with its address: less time before the same end, the longest first."""
     if end is None and datasource.max_time is None:
         return []
     until = end or datasource.max_time + timedelta(milliseconds=1)  # the newest row is to be in it
-    url = reverse("frontend:datasource-rows", args=[datasource.name])
     fitting = [window for window in reversed(WINDOWS) if start is None or window.length < until - start]
-    return [(w.label, f"{url}?{urlencode({'from': iso(until - w.length), 'to': iso(until)})}") for w in fitting]
+    windows = [(w.label, {**query, "from": iso(until - w.length), "to": iso(until)}) for w in fitting]
+    return [(label, f"{url}?{urlencode(window)}") for label, window in windows]
 
 
 def table_of(newest: NewestRows) -> dict[str, Any]:

@@ -269,6 +269,7 @@ REST = [
     Row("GET", f"{ONE_DS}manifest/", SEE),
     Row("GET", f"{ONE_DS}manifest/addresses/", SEE),
     Row("GET", f"{ONE_DS}columns/", SEE),
+    Row("GET", f"{ONE_DS}profile/", SEE, query="?column=__time&from=2030-01-01"),
     Row("GET", f"{ONE_DS}publishes/", SEE),
     Row("GET", f"{ONE_DS}rows/", SEE, query="?from=2030-01-01"),
     Row("POST", f"{ONE_DS}transfer/", (404, 403, 403, 404, 401, 200), {"team": "beta"}),  # beta is not the owner's
@@ -601,6 +602,7 @@ PAGES = [
     Row("GET", f"{P_DS}transfer/", (200, 403, 403, 404, 302, 200)),
     Row("POST", f"{P_DS}transfer/", (400, 403, 403, 404, 302, 302), {"team": "beta"}),
     Row("GET", f"{P_DS}columns/", PAGE_SEE),
+    Row("GET", f"{P_DS}columns/profile/", PAGE_SEE, query="?column=__time&from=2030-01-01&read=1"),
     Row("POST", f"{P_DS}columns/mask/", PAGE_ADMINISTER, {"column": "email", "role": "admin"}),
     Row("GET", f"{P_DS}progress/", PAGE_SEE),
     Row("GET", f"{P_DS}events/", PAGE_SEE),
