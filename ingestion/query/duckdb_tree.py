@@ -40,19 +40,21 @@ def _objects(node: Any) -> Iterator[dict[str, Any]]:
 def _check(node: dict[str, Any]) -> None:
     if "class" in node:
         if node["class"] not in _CLASSES:
-            raise Refused(f"{node['class']} is not allowed.")
+            raise _refused_part(node["class"])
         if "function_name" in node:
             _check_function(node)
     elif "sample" in node:  # a query or what it reads from
         _check_source(node)
     elif "modifiers" in node and node["type"] not in _QUERIES:
-        raise Refused(f"{node['type']} is not allowed.")
+        raise _refused_part(node["type"])
 
 
 def _check_source(node: dict[str, Any]) -> None:
     kind = node["type"]
-    if kind not in _QUERIES | _SOURCES or node["sample"] is not None:
-        raise Refused(f"{kind} is not allowed." if node["sample"] is None else "SAMPLE is not allowed.")
+    if node["sample"] is not None:
+        raise Refused("SAMPLE is not allowed.")
+    if kind not in _QUERIES | _SOURCES:
+        raise _refused_part(kind)
     if kind == "BASE_TABLE":
         is_ours = str(node["table_name"]).startswith(RESERVED) and not node["schema_name"] and not node["catalog_name"]
         if not is_ours or node["at_clause"] is not None:
@@ -65,3 +67,8 @@ def _check_function(node: dict[str, Any]) -> None:
     name = str(node["function_name"]).lower()
     if name not in FUNCTIONS or node.get("schema") or node.get("catalog"):
         raise Refused(f"The function {name}() is not allowed.")
+
+
+def _refused_part(kind: str) -> Refused:
+    """``kind``: DuckDB's name of a node."""
+    return Refused(f"The statement has a part that is not allowed: {kind.replace('_', ' ').lower()}.")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from ingestion.decode.bounded_parser import TooDeep, TooManySteps, parse_bounded
 from ingestion.specs.messages.sql import MAX_STATEMENT, Explain
@@ -108,7 +108,7 @@ def _parse(text: str) -> exp.Expr:
     except TooManySteps:
         raise Refused("The statement is too complex. Use fewer brackets.") from None
     except SqlglotError as error:
-        raise Refused(f"The statement can't be read: {_first_line(error)}") from None
+        raise Refused(f"The statement can't be read: {_plain_words(error)}") from None
     except Exception:  # sqlglot meets odd text with any error at all
         raise Refused("The statement can't be read.") from None
     trees = [tree for tree in parsed if tree is not None]
@@ -119,14 +119,23 @@ def _parse(text: str) -> exp.Expr:
     return trees[0]
 
 
-def _first_line(error: SqlglotError) -> str:
-    line = str(error).splitlines()[0]
-    return re.sub(r"\x1b\[\d+m", "", line).removesuffix(".") + "."
+def _plain_words(error: SqlglotError) -> str:
+    """What the parser says, without the names of its own classes and tokens."""
+    if isinstance(error, TokenError):
+        return "A text, a name in quotes or a comment has no end."
+    first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    text = str(first.get("description") or "")
+    text = re.sub(r"^Required keyword: .*", "A part is missing", text)
+    text = re.sub(r"^Expected table name but got .*", "The name of a table is missing", text)
+    text = re.sub(r"^Invalid expression / Unexpected token", "A word or a sign is not expected here", text)
+    if not text or re.search("<|class|token", text, re.IGNORECASE):
+        text = "It is no SQL of DuckDB's"
+    return f"{text.removesuffix('.')} (line {first.get('line', 1)}, column {first.get('col', 1)})."
 
 
 def _check(node: exp.Expr) -> None:
     if not isinstance(node, _EXPRESSIONS + _CLAUSES):
-        raise Refused(f"{_shown_kind(node)} is not allowed: {_shorten(node)}")
+        raise Refused(f"{_words(node)} not allowed: {_shorten(node) or _shorten(node.parent or node)}")
     if isinstance(node, exp.Select) and (node.args.get("into") or node.args.get("sample")):
         raise Refused(f"INTO and SAMPLE are not allowed: {_shorten(node)}")
     if isinstance(node, exp.Table):
@@ -188,8 +197,13 @@ def view_tables(tree: exp.Expr) -> Iterator[tuple[int, exp.Table]]:
             yield int(table.name.removeprefix(prefix)), table
 
 
-def _shown_kind(node: exp.Expr) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+def _words(node: exp.Expr) -> str:
+    """What it is, in SQL's words as far as they are short."""
+    if isinstance(node, (exp.Parameter, exp.Placeholder, exp.SessionParameter)):
+        return "Parameters are"
+    if isinstance(node, exp.Lock):
+        return "FOR UPDATE and FOR SHARE are"
+    return "A change of data is" if isinstance(node, (exp.DML, exp.DDL)) else "This part is"
 
 
 def _shorten(node: exp.Expr) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from ingestion.query.engine import read_checked
@@ -178,3 +181,69 @@ def test_attacks_are_refused(attack: str, why: str) -> None:
 def test_what_analysts_write_is_taken(sql: str) -> None:
     tables = checked(sql)
     assert {t.name for t in tables} <= {"flights"}
+
+
+GOLDEN = Path(__file__).parents[1] / "golden/sql_attacks.sql"
+LISTED = [line for line in GOLDEN.read_text().splitlines() if line and not line.startswith("--#")]
+
+
+@pytest.mark.parametrize("attack", [line.removesuffix(";") for line in LISTED], ids=range(len(LISTED)))
+def test_each_attack_of_the_list_is_refused(attack: str) -> None:
+    """Row 32 of the security checklist: files, settings, other statements, and our own names, wherever they are."""
+    with pytest.raises(Refused) as refused:
+        checked(attack)
+    assert not re.search("TokenType|<class|sqlglot|SENTINEL", str(refused.value))
+
+
+# Taken as a table's name, which the control plane looks for among the user's datasources.
+NAMES = {
+    "FROM '/etc/passwd'": "/etc/passwd",
+    "SELECT * FROM '/deep/**/*.parquet'": "/deep/**/*.parquet",
+    'SELECT * FROM "/etc/passwd"': "/etc/passwd",
+    "SELECT * FROM 's3://bucket/a.parquet'": "s3://bucket/a.parquet",
+    "SELECT * FROM 'https://example.com/a.csv'": "https://example.com/a.csv",
+    'SELECT * FROM "file:///etc/passwd"': "file:///etc/passwd",
+    "SELECT * FROM '../../etc/passwd'": "../../etc/passwd",
+    "SELECT * FROM ＇／etc／passwd＇": "＇／etc／passwd＇",
+    'SELECT * FROM "a.csv" JOIN t ON true': "a.csv",
+    "WITH a AS (FROM 'a.json') FROM a": "a.json",
+    "SELECT (SELECT max(x) FROM 'a.csv')": "a.csv",
+    "SELECT * FROM duckdb_settings": "duckdb_settings",
+    "SELECT * FROM sqlite_master": "sqlite_master",
+    "SELECT * FROM pg_catalog.pg_tables": "pg_tables",
+    "SELECT * FROM information_schema.tables": "tables",
+    "SELECT * FROM main.df": "df",
+    "FROM (SHOW TABLES)": "SHOW",
+    "SELECT * FROM locals": "locals",
+}
+
+
+@pytest.mark.parametrize(("sql", "name"), NAMES.items(), ids=range(len(NAMES)))
+def test_a_name_of_anything_is_a_name_of_a_datasource(sql: str, name: str) -> None:
+    """Row 32 of the security checklist: no replacement scan, system table or Python variable is behind a name."""
+    asked = SqlStatement(sql=sql, time_s=10, memory_bytes=2**28, temporary_bytes=2**20)
+    statement, tables = read_checked(asked)
+    assert name in [t.name for t in tables]
+    assert name not in re.sub(r'AS "[^"]*"', "", statement.sql)
+
+
+FAULTS = {
+    "SELECT 1 FROM": "The name of a table is missing (line 1, column 13).",
+    "SELECT 1 +": "A part is missing (line 1, column 10).",
+    "SELECT\na b c": "A word or a sign is not expected here (line 2, column 5).",
+    "SELECT (1": "Expecting ) (line 1, column 9).",
+    "SELECT CASE WHEN 1 THEN 2": "Expected END after CASE (line 1, column 25).",
+    "SELECT 'a": "A text, a name in quotes or a comment has no end.",
+    "SELECT x -> ": "A part is missing (line 1, column 11).",
+    "SELECT ?": "Parameters are not allowed: ?",
+    "SELECT * FROM t FOR UPDATE": "FOR UPDATE and FOR SHARE are not allowed: SELECT * FROM t",
+    "WITH a AS (DELETE FROM t RETURNING *) FROM a": "A change of data is not allowed: DELETE FROM t RETURNING *",
+    "FROM (SUMMARIZE t)": "This part is not allowed: SUMMARIZE t",
+}
+
+
+@pytest.mark.parametrize(("sql", "said"), FAULTS.items(), ids=list(FAULTS))
+def test_faults_are_said_in_plain_words(sql: str, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        checked(sql)
+    assert str(refused.value).removeprefix("The statement can't be read: ") == said
