@@ -56,7 +56,7 @@ class Conversation:
         return taken
 
     def _receive(self) -> None:
-        self._check()
+        self.check()
         try:
             piece = self._connection.recv(_PIECE)
         except TimeoutError:
@@ -67,8 +67,8 @@ class Conversation:
             raise ProcessDied(exit_code(self._received))
         self._received += piece
 
-    def _check(self) -> None:
-        """Also while rows come without a pause."""
+    def check(self) -> None:
+        """Raises ``Cancelled``. Also while rows come without a pause; cheap."""
         if time.monotonic() - self._checked_at >= _CHECK_S:
             self._checked_at = time.monotonic()
             if self._is_cancelled():

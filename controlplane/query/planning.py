@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from django.db import connection
 
 from controlplane.common.errors import InvalidInput
 from controlplane.query.tables import UserTable
+from controlplane.query.times import time_of
 from ingestion.specs.messages.sql import MAX_FILES, SqlTableUse
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # One statement: what a publish or a replace changes meanwhile is in it whole or not at all, for all tables alike.
 _FILES = """
     SELECT w.number, s.path, s.size_bytes, s.rows
@@ -32,6 +32,12 @@ class TableFiles:
 
     files: list[tuple[str, int]] = field(default_factory=list)  # path, bytes
     rows: int = 0
+    csv: str = ""  # of a table of ``sys``: the file that was written for this query
+    csv_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for _, size in self.files) + self.csv_bytes
 
 
 def plan_files(tables: Sequence[UserTable], uses: Sequence[SqlTableUse]) -> list[TableFiles]:
@@ -40,7 +46,7 @@ def plan_files(tables: Sequence[UserTable], uses: Sequence[SqlTableUse]) -> list
     wanted = [
         (number, table.datasource.pk, *window)
         for number, (table, use) in enumerate(zip(tables, uses, strict=True))
-        if (window := _window(use)) is not None
+        if table.datasource is not None and (window := _window(use)) is not None
     ]
     with connection.cursor() as cursor:
         cursor.execute(_FILES, [*([w[place] for w in wanted] for place in range(4)), MAX_FILES + 1])
@@ -59,8 +65,3 @@ def _window(use: SqlTableUse) -> tuple[datetime | None, datetime | None] | None:
     """The times that the table needs; None if it needs none."""
     start, end = time_of(use.start_us), time_of(use.end_us)
     return None if start is not None and end is not None and start >= end else (start, end)
-
-
-def time_of(at_us: int | None) -> datetime | None:
-    """Microseconds since 1970 as a time."""
-    return None if at_us is None else _EPOCH + timedelta(microseconds=at_us)

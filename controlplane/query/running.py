@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
@@ -18,13 +19,26 @@ from controlplane.common.errors import Conflict, FieldError, HeadgateError, Inva
 from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.common.processes import passed_environment
 from controlplane.common.ready_process import ProcessDied, ReadyProcess
+from controlplane.datasources.masking import hidden_records
 from controlplane.query import cancelling
 from controlplane.query.conversation import Cancelled, Conversation
-from controlplane.query.planning import TableFiles, plan_files, time_of
+from controlplane.query.planning import TableFiles, plan_files
+from controlplane.query.sys_rows import write_csv
+from controlplane.query.sys_tables import SYS_TABLES
 from controlplane.query.tables import UserTable, find_tables
+from controlplane.query.times import time_of
 from controlplane.teams import audit
 from controlplane.teams.models import User
-from ingestion.specs.messages.sql import Format, SqlHead, SqlOrder, SqlStatement, SqlTable, SqlTables, SqlTail
+from ingestion.specs.messages.sql import (
+    Format,
+    SqlHead,
+    SqlOrder,
+    SqlStatement,
+    SqlTable,
+    SqlTables,
+    SqlTableUse,
+    SqlTail,
+)
 
 MODULE = "ingestion.query.fork_server"
 MAX_CONCURRENT = 4  # of one web process
@@ -51,6 +65,7 @@ class PlannedTable:
     """A table of the statement, and what is read for it."""
 
     table: UserTable
+    use: SqlTableUse
     files: TableFiles
     start: datetime | None  # of the times that it is read for; None: no bound
     end: datetime | None  # exclusive
@@ -73,7 +88,7 @@ class RunningQuery:
     @property
     def masked(self) -> dict[str, str]:
         """The masked columns as ``datasource.column``, each with the least role that sees it."""
-        return {f"{t.table.datasource.name}.{c}": role for t in self.tables for c, role in t.table.masked.items()}
+        return {f"{t.table.shown_name}.{c}": role for t in self.tables for c, role in t.table.masked.items()}
 
     def chunks(self) -> Iterator[bytes]:
         """The result in its format. Raises ``BrokenOff``."""
@@ -142,6 +157,7 @@ def _started(resources: ExitStack, user: User, sql: str, form: Format, query_id:
     if asked.refusal:
         raise _refusal(asked.refusal)
     tables = _plan(user, asked)
+    _write_sys_tables(user, tables, scratch, seconds, process.check)
     _record(user, tables, sql, query_id)
     process.send(_order(tables, scratch, form))
     release_connections()
@@ -160,15 +176,35 @@ def _plan(user: User, asked: SqlTables) -> list[PlannedTable]:
     tables = find_tables(user, asked.tables)
     files = plan_files(tables, asked.tables)
     return [
-        PlannedTable(table, planned, time_of(use.start_us), time_of(use.end_us))
+        PlannedTable(table, use, planned, time_of(use.start_us), time_of(use.end_us))
         for table, planned, use in zip(tables, files, asked.tables, strict=True)
     ]
+
+
+def _write_sys_tables(
+    user: User, tables: Sequence[PlannedTable], scratch: str, seconds: float, check: Callable[[], None]
+) -> None:
+    """A file for each table of ``sys``, in the query's own folder."""
+    hidden = hidden_records(user) if any(t.table.datasource is None for t in tables) else {}
+    for number, planned in enumerate(tables):
+        if planned.table.datasource is not None:
+            continue
+        table, place = SYS_TABLES[planned.table.name], Path(scratch) / f"sys{number}.csv"
+        planned.files.csv = str(place)
+        planned.files.rows, planned.files.csv_bytes = write_csv(
+            place,
+            table.read(user, planned.use, hidden),
+            seconds=seconds,
+            most_bytes=TEMPORARY_PER_MEMORY * settings.SQL_MEMORY_BYTES,
+            check=check,
+            too_many=f"sys.{planned.table.name} is too large. Add a condition to WHERE, such as {table.example}.",
+        )
 
 
 def _order(tables: Sequence[PlannedTable], scratch: str, form: Format) -> SqlOrder:
     return SqlOrder(
         deep_storage=settings.DEEP_STORAGE,
-        tables=[SqlTable(columns=t.table.columns, files=t.files.files) for t in tables],
+        tables=[SqlTable(columns=t.table.columns, files=t.files.files, csv=t.files.csv) for t in tables],
         scratch=scratch,
         format=form,
         max_rows=MAX_ROWS,
@@ -177,7 +213,7 @@ def _order(tables: Sequence[PlannedTable], scratch: str, form: Format) -> SqlOrd
 
 def _record(user: User, tables: Sequence[PlannedTable], sql: str, query_id: str) -> None:
     """An entry for each datasource that the statement reads, in its team's audit trail."""
-    for datasource in {t.table.datasource.pk: t.table.datasource for t in tables}.values():
+    for datasource in {t.table.datasource for t in tables if t.table.datasource is not None}:
         audit.record_read(
             user=user,
             datasource=datasource.name,

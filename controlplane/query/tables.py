@@ -8,15 +8,16 @@ from typing import Any
 
 from controlplane.catalog.columns import highest_id, table_schema
 from controlplane.common.errors import FieldError, NotFound
-from controlplane.datasources.masking import hidden_columns
+from controlplane.datasources.masking import hidden_columns, hidden_records
 from controlplane.datasources.models import Datasource
+from controlplane.query.sys_tables import SYS_TABLES
 from controlplane.segments.columns import columns_of
 from controlplane.segments.models import Column
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
 from controlplane.teams.roles import Role
 from ingestion.specs.messages.newest_rows import columns_overlap
-from ingestion.specs.messages.sql import SqlColumn, SqlTableUse
+from ingestion.specs.messages.sql import SYS, SqlColumn, SqlTableUse
 
 _TYPES = {
     "string": "VARCHAR",
@@ -32,27 +33,56 @@ _SEEN_BY_VIEWERS = frozenset({"long", "double", "boolean", "timestamp"})
 
 @dataclass(frozen=True)
 class UserTable:
-    """A datasource, and its columns for one user."""
+    """A datasource, or a table of ``sys``, and its columns for one user."""
 
-    datasource: Datasource
+    team: str
+    name: str
+    datasource: Datasource | None  # None: of ``sys``
     columns: list[SqlColumn]
-    masked: dict[str, str]  # the names of columns that are NULL, each with the least role that sees it
+    masked: dict[str, str]  # the names of columns that hide values, each with the least role that sees them
+
+    @property
+    def shown_name(self) -> str:
+        """How an answer names it before its masked columns."""
+        return self.name if self.datasource is not None else f"{SYS}.{self.name}"
 
 
 def find_tables(user: User, uses: Sequence[SqlTableUse]) -> list[UserTable]:
     """In the order of ``uses``. Raises ``NotFound``."""
+    of_sys = {use.name: _sys_table(user, use.name.lower()) for use in uses if is_of_sys(use)}
     names = {use.name for use in uses}
     visible = Datasource.objects.visible_to(user).present().filter(name__in=names).select_related("team")
     found = {datasource.name: datasource for datasource in visible}
     for use in uses:
+        if is_of_sys(use):
+            continue
         datasource = found.get(use.name)
         if datasource is None or use.team not in ("", datasource.team.name):
             name = f"{use.team}.{use.name}" if use.team else use.name
+            of_sys_text = f" The tables of {SYS} are {', '.join(SYS_TABLES)}." if use.team.lower() == SYS else ""
             raise NotFound(
-                f"There is no datasource {name!r} that you can read.", [FieldError("/query", "unknown table", name)]
+                f"There is no datasource {name!r} that you can read.{of_sys_text}",
+                [FieldError("/query", "unknown table", name)],
             )
-    tables = {name: _user_table(user, datasource) for name, datasource in found.items()}
-    return [tables[use.name] for use in uses]
+    named = {use.name for use in uses if not is_of_sys(use)}
+    tables = {name: _user_table(user, found[name]) for name in named}
+    return [of_sys[use.name] if is_of_sys(use) else tables[use.name] for use in uses]
+
+
+def is_of_sys(use: SqlTableUse) -> bool:
+    """Whether it is a table about Headgate itself: a datasource of this name, of a team ``sys``, is not."""
+    return use.team.lower() == SYS and use.name.lower() in SYS_TABLES
+
+
+def _sys_table(user: User, name: str) -> UserTable:
+    table = SYS_TABLES[name]
+    columns = [SqlColumn(id=n, name=c, type=kind) for n, (c, (kind, _)) in enumerate(table.columns.items())]
+    hidden = hidden_records(user) if table.masked else {}
+    roles = {
+        hidden[pk] for pk in Datasource.objects.visible_to(user).filter(pk__in=hidden).values_list("pk", flat=True)
+    }
+    masked = dict.fromkeys(table.masked, Role.ADMIN.value if Role.ADMIN in roles else Role.OPERATOR.value)
+    return UserTable(SYS, name, None, columns, masked if roles else {})
 
 
 def _user_table(user: User, datasource: Datasource) -> UserTable:
@@ -63,7 +93,7 @@ def _user_table(user: User, datasource: Datasource) -> UserTable:
         roles |= {c.number: Role.OPERATOR for c in stored if c.type not in _SEEN_BY_VIEWERS and not roles[c.number]}
     columns = sql_columns(stored, {number for number, role in roles.items() if role})
     masked = {c.name: str(roles[c.id]) for c in columns if c.masked}
-    return UserTable(datasource, columns, masked)
+    return UserTable(datasource.team.name, datasource.name, datasource, columns, masked)
 
 
 def _role_that_sees(column: str, hidden: Mapping[str, str]) -> str:

@@ -21,6 +21,7 @@ from controlplane.teams.services import lock_team
 from ingestion.specs.limits import in_one_line
 
 NAMED = 20  # of what a team owns
+RESERVED = "sys"
 
 
 def create_team(*, user: User, name: str) -> Team:
@@ -41,6 +42,7 @@ def create_team(*, user: User, name: str) -> Team:
 
 
 def _check_name(name: str) -> None:
+    check_not_reserved(name)
     try:
         NAME(name)
     except ValidationError as error:
@@ -49,6 +51,13 @@ def _check_name(name: str) -> None:
             "A team's name has 1 to 63 characters and begins with a letter or a digit.",
             [FieldError("/name", message, "name")],
         ) from None
+
+
+def check_not_reserved(name: str) -> None:
+    """Raises ``InvalidInput`` for a name that SQL has for something else."""
+    if name.lower() == RESERVED:
+        text = f"No team can have the name {name!r}: in SQL, {RESERVED} has the tables about Headgate itself."
+        raise InvalidInput(text, [FieldError("/name", "is reserved", "name")])
 
 
 @transaction.atomic

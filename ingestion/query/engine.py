@@ -12,6 +12,7 @@ import duckdb
 from ingestion.decode.engine import sql_literal
 from ingestion.query.duckdb_tree import check_tree
 from ingestion.query.statement import Statement, plain_text, read_statement, view_name
+from ingestion.query.sys_conditions import add_sys_conditions
 from ingestion.query.time_bounds import time_bounds
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.segments.numbered_files import NumberedFiles, OpenedFile
@@ -35,6 +36,7 @@ def read_checked(asked: SqlStatement) -> tuple[Statement, list[SqlTableUse]]:
         SqlTableUse(team=team, name=name, start_us=bounds[number].start_us, end_us=bounds[number].end_us)
         for number, (team, name) in enumerate(statement.tables)
     ]
+    add_sys_conditions(statement.tree, uses, lambda value: _microseconds(engine, value))
     return statement, uses
 
 
@@ -102,7 +104,8 @@ def _settings(asked: SqlStatement, order: SqlOrder, addresses: Sequence[str]) ->
     yield f"SET threads = {THREADS}"
     yield f"SET temp_directory = {sql_literal(order.scratch)}"
     yield f"SET max_temp_directory_size = '{asked.temporary_bytes}B'"
-    yield f"SET allowed_paths = [{', '.join(map(sql_literal, addresses))}]"
+    written = [table.csv for table in order.tables if table.csv]
+    yield f"SET allowed_paths = [{', '.join(map(sql_literal, [*addresses, *written]))}]"
     yield "SET enable_external_access = false"
 
 
@@ -127,6 +130,8 @@ def _addresses(engine: duckdb.DuckDBPyConnection, order: SqlOrder) -> list[list[
 
 def _view(number: int, table: SqlTable, files: Sequence[str]) -> str:
     """Columns are found by their ids. A masked one is not even read."""
+    if table.csv:
+        return f"CREATE VIEW {view_name(number)} AS {_read_csv(table)}"
     shown = ", ".join(f"{_value(column, bool(files))} AS {_quoted(column.name)}" for column in table.columns)
     source = _read(table, files) if files else "(SELECT 1) WHERE false"
     return f"CREATE VIEW {view_name(number)} AS SELECT {shown} FROM {source}"  # noqa: S608 - of quoted names and numbers
@@ -141,6 +146,21 @@ def _read(table: SqlTable, files: Sequence[str]) -> str:
         f"{c.id}: {{name: 'c{c.id}', type: '{c.type}', default_value: NULL}}" for c in table.columns if not c.masked
     )
     return f"read_parquet([{', '.join(map(sql_literal, files))}], schema=MAP {{{fields}}})"
+
+
+# Of a CSV: how a type is read, and made of what was read.
+_FROM_TEXT = {"BLOB": "unhex(substr({}, 3))", "VARCHAR[]": """from_json({}, '["VARCHAR"]')"""}
+
+
+def _read_csv(table: SqlTable) -> str:
+    read = {f"c{c.id}": "VARCHAR" if c.type in _FROM_TEXT else c.type for c in table.columns}
+    shown = ", ".join(f"{_FROM_TEXT.get(c.type, '{}').format(f'c{c.id}')} AS {_quoted(c.name)}" for c in table.columns)
+    columns = ", ".join(f"{name}: '{kind}'" for name, kind in read.items())
+    options = (
+        "auto_detect = false, header = false, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
+        "nullstr = '', allow_quoted_nulls = false, parallel = false"
+    )
+    return f"SELECT {shown} FROM read_csv({sql_literal(table.csv)}, {options}, columns = {{{columns}}})"  # noqa: S608
 
 
 def _quoted(name: str) -> str:
@@ -175,7 +195,7 @@ def shorten(text: str) -> str:
 def _names_file(text: str, order: SqlOrder) -> bool:
     """Whether it is of a local file, or of what reads numbered ones."""
     folder = local_folder(order.deep_storage)
-    names = ["Traceback (most recent call last)", NumberedFiles.address(0).rstrip("0")]
+    names = ["Traceback (most recent call last)", NumberedFiles.address(0).rstrip("0"), order.scratch]
     return any(name in text for name in ([*names, str(folder)] if folder is not None else names))
 
 

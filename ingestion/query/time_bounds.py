@@ -6,7 +6,7 @@ it is never true of a missing row. All other tables have no bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -33,27 +33,51 @@ class Bounds:
         return Bounds(max(starts, default=None), min(ends, default=None))
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """What each row of a table that a statement needs satisfies: the parts of a WHERE that AND joins."""
+
+    parts: tuple[exp.Expr, ...]
+    alias: str
+    is_alone: bool  # a column without a table's name is its own
+
+    def has(self, node: exp.Expr) -> str:
+        """The name in lower case, if it is a column of the table; else empty."""
+        if not isinstance(node, exp.Column) or node.args.get("db"):
+            return ""
+        is_own = node.table.lower() == self.alias or (self.is_alone and not node.table)
+        return node.name.lower() if is_own else ""
+
+
 def time_bounds(tree: exp.Expr, evaluate: Evaluate) -> dict[int, Bounds]:
     """By the number of a table. ``evaluate``: the microseconds of SQL without columns, None if it has none."""
     return {number: _bounds(table, evaluate) for number, table in view_tables(tree)}
 
 
 def _bounds(table: exp.Table, evaluate: Evaluate) -> Bounds:
+    known, bounds = conditions_of(table), Bounds()
+    for part in known.parts:
+        column, said = bounds_in(part, known, evaluate, {TIME})
+        bounds = bounds.and_(said) if column else bounds
+    return bounds
+
+
+def conditions_of(table: exp.Table) -> Conditions:
+    """None for a table whose rows the WHERE does not choose."""
+    none = Conditions((), "", False)
     select = table.parent_select
     if not isinstance(select, exp.Select) or not isinstance(table.parent, (exp.From, exp.Join)):
-        return Bounds()
+        return none
     # sqlglot keeps them at the SELECT or at the table before them.
     joins = [join for join in select.find_all(exp.Join) if join.parent_select is select]
     if any(join.args.get("method") for join in joins):  # ASOF, POSITIONAL: another row would be the nearest
-        return Bounds()
-    if table.args["alias"].args.get("columns"):  # another column may be called __time
-        return Bounds()
+        return none
+    if table.args["alias"].args.get("columns"):  # another column may have the name
+        return none
     where = select.args.get("where")
     is_alone = not joins and select.find(exp.Lateral) is None
-    bounds = Bounds()
-    for condition in _conjuncts(where.this) if where else ():
-        bounds = bounds.and_(_said(condition, table.alias.lower(), is_alone, evaluate))
-    return bounds
+    parts = tuple(_conjuncts(where.this)) if where else ()
+    return Conditions(parts, table.alias.lower(), is_alone)
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
@@ -67,21 +91,24 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
             yield condition
 
 
-def _said(condition: exp.Expr, alias: str, is_alone: bool, evaluate: Evaluate) -> Bounds:
-    def is_time(node: exp.Expr) -> bool:
-        if not isinstance(node, exp.Column) or node.name.lower() != TIME or node.args.get("db"):
-            return False
-        return node.table.lower() == alias or (is_alone and not node.table)
+def bounds_in(
+    part: exp.Expr, known: Conditions, evaluate: Evaluate, columns: Container[str] | None = None
+) -> tuple[str, Bounds]:
+    """The column of the table that this part compares with constant times, one of ``columns``; empty: none."""
 
-    if isinstance(condition, exp.Between) and is_time(condition.this) and not condition.args.get("symmetric"):
-        low, high = condition.args["low"], condition.args["high"]
-        return _compared(exp.GTE, low, evaluate).and_(_compared(exp.LTE, high, evaluate))
-    kind = type(condition)
-    if kind not in _MIRRORED or not isinstance(condition, exp.Binary):
-        return Bounds()
-    if is_time(condition.left):
-        return _compared(kind, condition.right, evaluate)
-    return _compared(_MIRRORED[kind], condition.left, evaluate) if is_time(condition.right) else Bounds()
+    def own(node: exp.Expr) -> str:
+        name = known.has(node)
+        return name if columns is None or name in columns else ""
+
+    if isinstance(part, exp.Between) and own(part.this) and not part.args.get("symmetric"):
+        low, high = part.args["low"], part.args["high"]
+        return own(part.this), _compared(exp.GTE, low, evaluate).and_(_compared(exp.LTE, high, evaluate))
+    kind = type(part)
+    if kind not in _MIRRORED or not isinstance(part, exp.Binary):
+        return "", Bounds()
+    if own(part.left):
+        return own(part.left), _compared(kind, part.right, evaluate)
+    return (own(part.right), _compared(_MIRRORED[kind], part.left, evaluate)) if own(part.right) else ("", Bounds())
 
 
 def _compared(kind: type[exp.Expr], value: exp.Expr, evaluate: Evaluate) -> Bounds:

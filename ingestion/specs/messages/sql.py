@@ -16,6 +16,7 @@ from ingestion.specs.base import Message
 
 MAX_STATEMENT = 100_000  # characters
 MAX_FILES = 50_000
+SYS = "sys"  # where a team would be written, of the tables about Headgate itself
 Format = Literal["json", "csv", "arrow", "parquet"]
 Explain = Literal["", "plan", "analyze"]
 
@@ -36,6 +37,9 @@ class SqlTableUse(Message):
     name: str
     start_us: int | None = None
     end_us: int | None = None  # exclusive
+    # Of a table of ``sys``: by column in lower case, the values of which each row has one, and the bounds of its time.
+    equal: dict[str, list[str | int | bool]] = {}
+    between: dict[str, tuple[int | None, int | None]] = {}
 
 
 class SqlTables(Message):
@@ -58,6 +62,8 @@ class SqlColumn(Message):
 class SqlTable(Message):
     columns: list[SqlColumn]
     files: list[tuple[str, int]]  # path below deep storage, bytes
+    # Instead of these, a file in the scratch folder: PostgreSQL's CSV with all but NULL in quotes, in columns' order.
+    csv: str = ""
 
 
 class SqlOrder(Message):

@@ -30,20 +30,17 @@ class SqlColumnSerializer(serializers.Serializer[Any]):
 class SqlTableSerializer(serializers.Serializer[Any]):
     """A table of the statement, and what is read for it."""
 
-    datasource = serializers.CharField(source="table.datasource.name")
-    team = serializers.CharField(source="table.datasource.team.name")
+    datasource = serializers.CharField(source="table.name", help_text="The datasource, or the table of `sys`.")
+    team = serializers.CharField(source="table.team", help_text="The datasource's team, or `sys`.")
     files = serializers.SerializerMethodField(help_text="Segments that may have rows in this time range.")
     rows = serializers.IntegerField(source="files.rows", help_text="The rows of these segments.")
-    size_bytes = serializers.SerializerMethodField()
+    size_bytes = serializers.IntegerField(source="files.size_bytes")
     # None: the WHERE has no such bound of __time.
     start = serializers.DateTimeField(allow_null=True)
     end = serializers.DateTimeField(allow_null=True, help_text="Exclusive.")
 
     def get_files(self, planned: Any) -> int:
         return len(planned.files.files)
-
-    def get_size_bytes(self, planned: Any) -> int:
-        return sum(size for _, size in planned.files.files)
 
 
 class SqlSerializer(serializers.Serializer[Any]):

@@ -12,8 +12,10 @@ from django.db import transaction
 from django.db.models import Field, Model
 
 from controlplane.common import environment as env
+from controlplane.common.errors import InvalidInput
 from controlplane.teams.models import Membership, Team, User
 from controlplane.teams.roles import Role
+from controlplane.teams.teams import check_not_reserved
 
 
 class Command(BaseCommand):
@@ -32,6 +34,10 @@ class Command(BaseCommand):
             raise CommandError("HEADGATE_LOGIN_PASSWORD must hold a password of at least 12 characters.")
         _check("--username", User, "username", options["username"])
         _check("--team", Team, "name", options["team"])
+        try:
+            check_not_reserved(options["team"])
+        except InvalidInput as error:
+            raise CommandError(f"--team: {error.detail}") from None
         if options["migrate"]:
             call_command("migrate", interactive=False, stdout=self.stdout)
         self._ensure(password, options)
