@@ -14,6 +14,8 @@ from typing import IO, Any
 
 from django.core.exceptions import RequestAborted, RequestDataTooBig
 
+from controlplane.common.client_gone import watch
+
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -42,6 +44,7 @@ class Body:
         self._size = 0
         self._complete = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._gone = watch(scope)
 
     @property
     def is_complete(self) -> bool:
@@ -50,7 +53,10 @@ class Body:
 
     async def __call__(self) -> Mapping[str, Any]:
         await self._complete.wait()
-        return await self._receive()
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._gone.set()
+        return message
 
     async def begin(self) -> None:
         """Take it if it is small, else no more than its beginning. Raises ``RequestAborted``."""

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of
 from controlplane.api.v1.serializers import sql as serializers
+from controlplane.common.client_gone import is_gone
 from controlplane.common.streaming import Download
 from controlplane.query import cancelling
 from controlplane.query.running import RunningQuery, run_query
@@ -45,7 +46,13 @@ class SqlView(HeadgateView):
         """Run one SELECT. Rows are sent as they come: an answer that fails midway has no end."""
         body = body_of(request, serializers.SqlBody)
         form: Format = body["format"]
-        query = run_query(user=self.actor, sql=body["query"], form=form, query_id=body.get("query_id", ""))
+        query = run_query(
+            user=self.actor,
+            sql=body["query"],
+            form=form,
+            query_id=body.get("query_id", ""),
+            is_gone=lambda: is_gone(request._request),
+        )
         if query.head.plan is not None:
             query.close()
             return Response(_explained(query))
