@@ -24,6 +24,11 @@ from controlplane.common.process_identity import Identity, stop_identity
 STOP_TIMEOUT_S = 25
 
 
+def host_name() -> str:
+    """What this machine is called: HEADGATE_HOST_NAME, or its own name. Hosts are told apart by it."""
+    return os.environ.get("HEADGATE_HOST_NAME", "").strip() or socket.gethostname()
+
+
 def stop_timeout_s() -> int:
     """HEADGATE_STOP_TIMEOUT, for those who have no Django settings; these refuse what is no number."""
     with suppress(ValueError):
@@ -33,7 +38,7 @@ def stop_timeout_s() -> int:
 
 def record_process(folder: Path, pid: int) -> None:
     """Name a task's process, which this one has started."""
-    record = {"pid": pid, "create_time": psutil.Process(pid).create_time(), "host": socket.gethostname()}
+    record = {"pid": pid, "create_time": psutil.Process(pid).create_time(), "host": host_name()}
     (folder / "pid").write_text(json.dumps(record))
 
 
@@ -46,7 +51,7 @@ def forget_process(folder: Path) -> None:
 def process_in(folder: Path) -> Identity | None:
     """The process that the folder names, dead or alive; None when it names none, or one of another machine."""
     record = _read_json(folder / "pid")
-    return Identity.from_json(record) if record.get("host", socket.gethostname()) == socket.gethostname() else None
+    return Identity.from_json(record) if record.get("host", host_name()) == host_name() else None
 
 
 def was_stopped(folder: Path) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
@@ -89,7 +90,8 @@ def _ensure_started(task: Task) -> bool:
         return True
     task.started_at = task.launched_at = timezone.now()
     waiting = Task.objects.filter(pk=task.pk, status=Status.PENDING)
-    if not waiting.update(status=Status.RUNNING, launched_at=task.launched_at, started_at=task.started_at):
+    begun = {"launched_at": task.launched_at, "started_at": task.started_at, "host": settings.HOST_NAME}
+    if not waiting.update(status=Status.RUNNING, **begun):
         return False
     task.status = Status.RUNNING
     notify_task_changed(task, urgent=True)

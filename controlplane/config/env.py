@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import timedelta
 from ipaddress import ip_address
@@ -68,6 +69,14 @@ def object_locations(name: str) -> list[str]:
             f"abfss://container@account.dfs.core.windows.net/folder, without a login, not {invalid!r}"
         )
     return locations
+
+
+def word(name: str, default: str) -> str:
+    """A name of letters, digits, dots, hyphens and underscores."""
+    value = text(name, default).strip() or default
+    if not re.fullmatch(r"[\w.-]{1,255}", value):
+        raise EnvironmentProblem(f"{name} must have letters, digits, '.', '-' and '_' only, not {value!r}")
+    return value
 
 
 def choice(name: str, *values: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
-from controlplane.common.applications import STOP_TIMEOUT_S
+from controlplane.common.applications import STOP_TIMEOUT_S, host_name
 from controlplane.config import env
 from controlplane.config.mail_settings import mail_settings, public_url
 from controlplane.config.oidc_settings import oidc_provider
@@ -298,6 +298,8 @@ SQL_MEMORY_BYTES = env.number("HEADGATE_SQL_MEMORY_MEBIBYTES", 512, least=64) * 
 KILL_BUFFER_PERIOD = env.duration("HEADGATE_KILL_BUFFER_PERIOD", "P30D")
 KILL_REPLACED_AFTER = env.duration("HEADGATE_KILL_REPLACED_AFTER", "P7D")
 TASK_DIR = Path(env.text("HEADGATE_TASK_DIR", str(BASE_DIR / ".headgate" / "tasks")))
+# What tells this host from others on which workers run.
+HOST_NAME = env.word("HEADGATE_HOST_NAME", host_name())
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")
 SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")
 SPARK_MASTER_WEB = env.spark_master_web(SPARK_MASTER)

@@ -40,7 +40,9 @@ def run(task_id: str) -> bool:
     now = timezone.now()
     waiting = Task.objects.filter(pk=task_id, kind=Task.Kind.KILL, status=Status.PENDING)
     # The row count decides who does it when the message is delivered twice.
-    if not waiting.update(status=Status.RUNNING, launched_at=now, started_at=now, last_heartbeat_at=now):
+    if not waiting.update(
+        status=Status.RUNNING, launched_at=now, started_at=now, last_heartbeat_at=now, host=settings.HOST_NAME
+    ):
         return False
     task = Task.objects.select_related("datasource").get(pk=task_id)
     try:

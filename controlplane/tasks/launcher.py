@@ -69,7 +69,7 @@ def _claimed(task_id: str) -> Task | None:
     if waiting is None or not may_launch(waiting):
         return None
     # The row count decides who launches when the message is delivered twice.
-    is_claimed = unlaunched.update(launched_at=timezone.now())
+    is_claimed = unlaunched.update(launched_at=timezone.now(), host=settings.HOST_NAME)
     return Task.objects.get(pk=task_id) if is_claimed else None
 
 

@@ -134,6 +134,8 @@ class Task(models.Model):
     submitted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField()
     launched_at = models.DateTimeField(null=True)
+    # On which it was launched (HEADGATE_HOST_NAME); empty before that.
+    host = models.CharField(max_length=255, blank=True, default="", db_default="")
     started_at = models.DateTimeField(null=True)
     last_heartbeat_at = models.DateTimeField(null=True)
     # Since when Spark has had no slot for any of its indexers; empty while one has got one.
@@ -263,6 +265,7 @@ class Resident(models.Model):
     slots = models.IntegerField()
     finishing = models.BooleanField(default=False)  # it is to take no more work
     launched_at = models.DateTimeField()
+    host = models.CharField(max_length=255, blank=True, default="", db_default="")
     last_heartbeat_at = models.DateTimeField(null=True)
     idle_since = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)

@@ -79,7 +79,11 @@ def _claim(name: str, token: str) -> Resident | None:
     suffix = "".join(secrets.choice(string.ascii_lowercase) for _ in range(8))
     now = timezone.now()
     return Resident.objects.create(
-        pk=f"{name}_{now:%Y-%m-%dT%H-%M-%S}_{suffix}", token_hash=token_hash(token), slots=slot_count, launched_at=now
+        pk=f"{name}_{now:%Y-%m-%dT%H-%M-%S}_{suffix}",
+        token_hash=token_hash(token),
+        slots=slot_count,
+        launched_at=now,
+        host=settings.HOST_NAME,
     )
 
 

@@ -45,6 +45,7 @@ class TaskSerializer(serializers.Serializer[Any]):
     submitted_by = serializers.CharField(source="submitted_by.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()
     launched_at = serializers.DateTimeField(allow_null=True)
+    host = serializers.CharField(help_text="The host on which it was launched. Empty before that.")
     started_at = serializers.DateTimeField(allow_null=True)
     last_heartbeat_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
