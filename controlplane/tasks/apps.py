@@ -8,3 +8,6 @@ from controlplane.tasks import stop_with_worker  # noqa: F401  Celery's signals 
 class Config(AppConfig):
     name = "controlplane.tasks"
     label = "tasks"
+
+    def ready(self) -> None:
+        from controlplane.tasks import host_agent  # noqa: F401  so do these, which read models

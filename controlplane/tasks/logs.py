@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import redis
 from django.utils import timezone
 
-from controlplane.tasks.launcher import log_of
+from controlplane.tasks import host_logs
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import task_log_tail
 
@@ -59,11 +59,9 @@ _log = logging.getLogger(__name__)
 
 def add_log_line(task_id: str, text: str, level: str = "INFO") -> None:
     """Add a line. A log that can't be written stops nothing."""
-    path = log_of(task_id)
+    host = Task.objects.filter(pk=task_id).values_list("host", flat=True).first() or ""
     line = f"{timezone.now():%Y-%m-%dT%H:%M:%S.%fZ} {level} {' '.join(text.split())}\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644), "w") as log:
-            log.write(line)
-    except OSError as error:
-        _log.warning("the log of task %s can't be written: %s", task_id, error.strerror)
+        host_logs.append(host, task_id, line)
+    except (OSError, redis.RedisError) as error:
+        _log.warning("the log of task %s can't be written: %s", task_id, error)

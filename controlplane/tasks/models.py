@@ -278,6 +278,15 @@ class Resident(models.Model):
         ]
 
 
+class Host(models.Model):
+    """A host on which a worker runs or ran, by its name, and the lease of that name. See ``tasks.hosts``."""
+
+    name = models.CharField(primary_key=True, max_length=255)
+    folder = models.CharField(max_length=64)  # the mark of its folder of tasks
+    identity = models.CharField(max_length=300)
+    seen_at = models.DateTimeField()
+
+
 class CompactionShare(models.Model):
     """How much of the pool compaction may take, as an administrator of the site has set it. One row at most."""
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db.models import F, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -23,9 +20,8 @@ from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
 from controlplane.sources.models import SourceEvent
 from controlplane.sources.spec_sources import TOPIC_SEPARATOR
-from controlplane.tasks import capacity, diagnosis
+from controlplane.tasks import capacity, diagnosis, host_logs
 from controlplane.tasks.diagnosis import Facts
-from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.segment_specs import segment_spec
 from controlplane.teams.models import User
@@ -172,11 +168,12 @@ def task_duration(task: Task) -> timedelta | None:
 def task_log_tail(task: Task, max_bytes: int = 65536) -> str:
     """The last bytes of the application's log, from the first whole line on; empty when there is none.
 
-    Of a task that is shown to somebody who may not see what it may quote, a line that says so.
+    Of a task that is shown to somebody who may not see what it may quote, a line that says so. Raises ``Unavailable``
+    when it is on a host that does not answer.
     """
     if task.concealed_for:
         return f"{hidden_note(task.concealed_for)}\n"
-    size, tail = _read_log(task, -max_bytes, max_bytes)
+    size, tail = host_logs.read(task.host, task.pk, -max_bytes, max_bytes)
     if size > max_bytes and b"\n" in tail:
         tail = tail[tail.index(b"\n") + 1 :]
     return tail.decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
@@ -189,22 +186,7 @@ def task_log_from(task: Task, offset: int, max_bytes: int = 1 << 20) -> bytes:
     """
     if task.concealed_for:
         return f"{hidden_note(task.concealed_for)}\n".encode()
-    return _read_log(task, offset, max_bytes)[1]
-
-
-def _read_log(task: Task, offset: int, max_bytes: int) -> tuple[int, bytes]:
-    """How long the log is, and bytes of it; a negative offset counts from its end."""
-    path = _log_path(task)
-    if path is None or max_bytes <= 0:
-        return 0, b""
-    try:
-        # O_NOFOLLOW, O_NONBLOCK: never a link out of the folder, never a pipe that blocks.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as log:
-            size = os.fstat(log.fileno()).st_size
-            log.seek(min(size, offset if offset >= 0 else max(0, size + offset)))
-            return size, log.read(max_bytes)
-    except OSError:
-        return 0, b""
+    return host_logs.read(task.host, task.pk, offset, max_bytes)[1]
 
 
 def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:
@@ -270,15 +252,3 @@ def _indexer_message(task: Task, indexers: list[Indexer], state: str) -> str:
     """By the first indexer in this state; it may quote a value."""
     message = next((i.message for i in indexers if i.state == state), "")
     return hidden_note(task.concealed_for) if message and task.concealed_for else message
-
-
-def _log_path(task: Task) -> Path | None:
-    """The log's path; None where it would lie outside of the tasks' folder, links resolved."""
-    root = Path(settings.TASK_DIR).resolve()
-    path = log_of(task.pk)
-    try:
-        folder = path.parent.resolve()
-    except (OSError, ValueError, RuntimeError):
-        return None
-    # The id is part of the path: one that climbs out, or a link in its place, leads elsewhere than to root/<id>.
-    return folder / path.name if folder.parent == root and folder.name == task.pk else None

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
+from controlplane.common.errors import Unavailable
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
 from controlplane.quarantine.selectors.task_errors import error_groups
 from controlplane.tasks import bounded_reads, services
@@ -167,11 +168,15 @@ def finish(request: PageRequest, task_id: str) -> HttpResponse:
 def _log(request: PageRequest, task: Task) -> dict[str, Any]:
     filters = LogFilter(request.GET)
     text, level = filters.chosen("log_text"), filters.chosen("log_level")
-    if not text and not level:
-        return {"log_filters": filters, "log": task_log_tail(task), "found": None, "log_query": ""}
-    log_search = search_log(task, text, level)
-    query = urlencode({"log_text": text, "log_level": level})
-    return {"log_filters": filters, "log": log_search.text, "found": log_search, "log_query": query}
+    query = urlencode({"log_text": text, "log_level": level}) if text or level else ""
+    context: dict[str, Any] = {"log_filters": filters, "log": "", "found": None, "log_query": query}
+    try:
+        if not query:
+            return {**context, "log": task_log_tail(task)}
+        log_search = search_log(task, text, level)
+    except Unavailable as problem:
+        return {**context, "log_problem": problem.detail}
+    return {**context, "log": log_search.text, "found": log_search}
 
 
 def _url(task: Task) -> str:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 from django.utils import timezone
 
-from controlplane.tasks import launcher, residents, services
-from controlplane.tasks.models import Resident
+from controlplane.tasks import host_agent, host_logs, hosts, launcher, residents, services
+from controlplane.tasks.logs import add_log_line
+from controlplane.tasks.models import Host, Resident, Task
 from tests.support.django_cast import Cast, browsing_as
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
@@ -40,3 +48,114 @@ def test_the_compaction_application_says_it_too(cast: Cast, there: Any) -> None:
     Resident.objects.update(last_heartbeat_at=timezone.now())
     page = browsing_as(cast, "viewer").get(f"/datasources/{cast.datasource.name}/compaction/")
     assert b"data-host>ingest-2.example.org<" in page.content
+
+
+@pytest.fixture
+def elsewhere(cast: Cast, there: Any, tmp_path: Path) -> Path:
+    """Another host, on which the cast's task was launched; a thread there answers. Its folder of tasks."""
+    here, folder = there.TASK_DIR, tmp_path / "of-the-other"
+    with override_settings(HOST_NAME="ingest-1", TASK_DIR=folder):
+        assert hosts.renew()
+    Task.objects.filter(pk=cast.task.pk).update(host="ingest-1")
+    there.TASK_DIR = here / "own"
+    (folder / cast.task.pk).mkdir()
+    return folder
+
+
+@contextmanager
+def answering(host: str, folder: Path) -> Iterator[None]:
+    """The host's process that answers, in its own environment."""
+    code = (
+        "import django; django.setup()\n"
+        "from controlplane.tasks import host_logs\n"
+        "client = host_logs.new_client(); print('answers', flush=True)\n"
+        "while True: host_logs.answer_next(client)\n"
+    )
+    environment = {**os.environ, "HEADGATE_HOST_NAME": host, "HEADGATE_TASK_DIR": str(folder)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"answers\n"
+        yield
+        process.kill()
+
+
+def test_a_log_of_another_host_is_read_there(cast: Cast, elsewhere: Path, clients: dict[str, Client]) -> None:
+    task, viewer = cast.task.pk, clients["viewer"]
+    log = elsewhere / task / "spark.log"
+    log.write_bytes(b"".join(b"line %06d WARN <x>\n" % n for n in range(10_000)) + b"\xff end")
+    with answering("ingest-1", elsewhere):
+        answer = viewer.get(f"/api/v1/tasks/{task}/log/")
+        assert answer.status_code == 200
+        assert answer.content.decode().startswith("line 00")
+        assert answer.content.decode().endswith("line 009999 WARN <x>\n\N{REPLACEMENT CHARACTER} end")
+        whole = viewer.get(f"/druid/indexer/v1/task/{task}/log?offset=0").content
+        assert whole == log.read_bytes()
+        assert viewer.get(f"/druid/indexer/v1/task/{task}/log?offset=-4").content == b" end"
+        pages = browsing_as(cast, "viewer")
+        assert b"line 009999 WARN &lt;x&gt;" in pages.get(f"/tasks/{task}/").content
+        found = pages.get(f"/tasks/{task}/log/?log_text=000007&log_level=WARN").content
+        assert b'data-log-found="1"' in found
+        add_log_line(task, "a line from here")
+        wait_for("the line is there", lambda: log.read_bytes().endswith(b"INFO a line from here\n"))
+        assert not (elsewhere.parent / "own" / task).exists()
+
+
+def test_without_an_answer_nobody_is_shown_an_empty_log(
+    cast: Cast, elsewhere: Path, clients: dict[str, Client]
+) -> None:
+    for path in (f"/api/v1/tasks/{cast.task.pk}/log/", f"/druid/indexer/v1/task/{cast.task.pk}/log"):
+        answer = clients["viewer"].get(path)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "10")
+        assert "on host ingest-1, which does not answer" in answer.content.decode()
+    Host.objects.update(seen_at=timezone.now() - timedelta(hours=1))  # then it is not waited for
+    page = browsing_as(cast, "viewer").get(f"/tasks/{cast.task.pk}/")
+    assert page.status_code == 200
+    assert b"data-log-problem>The task&#x27;s log is on host ingest-1, which does not answer." in page.content
+
+
+def test_an_ask_reads_logs_only(cast: Cast, elsewhere: Path) -> None:
+    (elsewhere / "spark.log").write_text("secret")
+    (elsewhere.parent / "spark.log").write_text("secret")
+    with answering("ingest-1", elsewhere):
+        for name in ("..", "", ".", f"{cast.task.pk}/..", "../of-the-other"):
+            assert host_logs.read("ingest-1", name, 0, 100) == (0, b"")
+            host_logs.append("ingest-1", name, "more")
+        assert host_logs.read("ingest-1", cast.task.pk, 0, 100) == (0, b"")
+    assert {(elsewhere / "spark.log").read_text(), (elsewhere.parent / "spark.log").read_text()} == {"secret"}
+
+
+def test_who_shares_the_folder_reads_the_file(cast: Cast, elsewhere: Path, clients: dict[str, Client]) -> None:
+    (elsewhere / cast.task.pk / "spark.log").write_text("it is here")
+    with override_settings(TASK_DIR=elsewhere):
+        assert clients["viewer"].get(f"/api/v1/tasks/{cast.task.pk}/log/").content == b"it is here"
+
+
+def test_two_hosts_of_one_name_are_refused(cast: Cast, there: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts.claim()
+    hosts.claim()  # another worker of the same host
+    mine = Host.objects.get()
+
+    def renewed_meanwhile(_: float) -> None:
+        Host.objects.update(seen_at=timezone.now())
+
+    with override_settings(TASK_DIR=there.TASK_DIR / "another"), monkeypatch.context() as patch:
+        patch.setattr(hosts.time, "sleep", renewed_meanwhile)
+        with pytest.raises(hosts.NameTaken, match="Another host is called"):
+            hosts.claim()
+        with pytest.raises(SystemExit, match="Set HEADGATE_HOST_NAME"):
+            host_agent.claim_name()
+    assert Host.objects.get().identity == mine.identity
+    hosts.release()
+    with override_settings(TASK_DIR=there.TASK_DIR / "another"):
+        hosts.claim()
+    assert Host.objects.get().identity != mine.identity
+
+
+def test_the_name_of_a_worker_that_was_killed_is_free_after_its_lease(cast: Cast, there: Any) -> None:
+    there.TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=2)
+    hosts.claim()
+    with override_settings(TASK_DIR=there.TASK_DIR / "another"):
+        assert not hosts.renew()
+        hosts.claim()
+        assert hosts.renew()
+    assert not hosts.renew()

@@ -27,6 +27,15 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Host",
+            fields=[
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("folder", models.CharField(max_length=64)),
+                ("identity", models.CharField(max_length=300)),
+                ("seen_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
             name="Resident",
             fields=[
                 ("id", models.CharField(max_length=300, primary_key=True, serialize=False)),
