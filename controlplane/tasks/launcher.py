@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import IO
@@ -22,6 +23,7 @@ from django.utils import timezone
 
 from controlplane.common import applications
 from controlplane.common.processes import passed_environment
+from controlplane.sources.spec_sources import FILL_MARK
 from controlplane.spark import spark_conf
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
@@ -92,9 +94,9 @@ def _start(task: Task, token: str) -> None:
     plain = task.kind in PLAIN_PROCESSES
     module = _FILE_REPLAY if task.replays_files else PLAIN_PROCESSES.get(task.kind, "")
     command = [sys.executable, "-m", module] if plain else _spark_command(task)
-    _start_process(
-        task.pk, command, _environment(task.pk, token, plain, _BATCH_JAVA_OPTIONS if task.is_batch else _JAVA_OPTIONS)
-    )
+    environment = _environment(task.pk, token, plain, _BATCH_JAVA_OPTIONS if task.is_batch else _JAVA_OPTIONS)
+    reads_old = plain or FILL_MARK in (task.supervisor_id or "")
+    _start_process(task.pk, command, environment, settings.BACKFILL_NICENESS if reads_old else 0)
 
 
 def start_resident(resident: Resident, script: str, token: str) -> None:
@@ -104,7 +106,7 @@ def start_resident(resident: Resident, script: str, token: str) -> None:
     _start_process(resident.pk, command, _environment(resident.pk, token, plain=False))
 
 
-def _start_process(name: str, command: list[str], environment: dict[str, str]) -> None:
+def _start_process(name: str, command: list[str], environment: dict[str, str], niceness: int = 0) -> None:
     folder = folder_of(name)
     folder.mkdir(parents=True, exist_ok=True)
     scratch_of(name).mkdir(exist_ok=True, mode=0o700)  # rows are in it, and Spark does not encrypt those here
@@ -119,9 +121,22 @@ def _start_process(name: str, command: list[str], environment: dict[str, str]) -
             stderr=log,
             start_new_session=True,
         )
+    if niceness:
+        _lower_priority(process.pid, niceness)
     applications.record_process(folder, process.pid)
     # Its parent is this process, which must wait for it: else it stays a zombie until the next launch here.
     Thread(target=process.wait, name=f"wait for {name}", daemon=True).start()
+
+
+def _lower_priority(leader: int, niceness: int) -> None:
+    """Of a process and of all that it will start, against this one's.
+
+    With ``sched_autogroup_enabled`` Linux compares sessions first: the session that it leads gets the same.
+    """
+    lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
+    with suppress(OSError):  # it has ended, or this system has no sessions of that kind
+        os.setpriority(os.PRIO_PGRP, leader, lowered)
+        Path(f"/proc/{leader}/autogroup").write_text(str(lowered))
 
 
 def _spark_command(task: Task) -> list[str]:

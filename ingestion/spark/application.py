@@ -7,6 +7,7 @@ back-off and a new epoch. Indexers come and go while the application runs. Jobs 
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -257,6 +258,7 @@ class Application:
             board=self._board.address,
             authkey=self._board.authkey,
             is_remote=not str(self._spark.master).startswith("local"),
+            niceness=os.getpriority(os.PRIO_PROCESS, 0),
         )
         [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(indexer_runner(orders)).collect()
         return ended

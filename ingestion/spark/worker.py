@@ -36,6 +36,7 @@ class WorkerConfig:
     board: tuple[str, int]
     authkey: bytes
     is_remote: bool  # where what it writes to standard error is not in the driver's log
+    niceness: int = 0  # the driver's, which its indexers on other hosts do not inherit
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def _run(orders: WorkerConfig) -> IndexerEnd:
     gc.set_threshold(_GC_THRESHOLD)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     assignment = Assignment.model_validate_json(orders.assignment)
+    os.setpriority(os.PRIO_PROCESS, 0, max(orders.niceness, os.getpriority(os.PRIO_PROCESS, 0)))
     control = Control(orders.number, os.getpid())
     poster = Poster(control, orders.board, orders.authkey, with_lines=orders.is_remote)
     poster.start()

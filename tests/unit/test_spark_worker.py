@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,6 +56,29 @@ def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -
     assert (ended.is_failure, ended.permanent, ended.directive_for_others) == (True, True, "stop")
     assert "deep storage" in ended.reason
     assert "canary" not in ended.reason
+
+
+def run_with(niceness: int) -> None:
+    """Ends with its priority as the exit code: a process can't raise it again, so this is one of its own."""
+    list(indexer_runner(replace(orders(Board("127.0.0.1"), "gopher://host/x"), niceness=niceness))([3]))
+    os._exit(os.getpriority(os.PRIO_PROCESS, 0))
+
+
+@pytest.mark.parametrize("more", [0, 4])
+def test_an_indexer_on_another_host_takes_the_drivers_priority(more: int) -> None:
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    process = multiprocessing.get_context("spawn").Process(target=run_with, args=(min(19, ours + more),))
+    process.start()
+    process.join(60)
+    assert process.exitcode == min(19, ours + more)
+
+
+def test_an_indexer_keeps_a_priority_that_is_lower_than_the_drivers() -> None:
+    """Only a privileged process may raise it."""
+    process = multiprocessing.get_context("spawn").Process(target=run_with, args=(-20,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_libraries_that_few_indexers_need_are_not_loaded_by_all() -> None:
