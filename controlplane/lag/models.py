@@ -21,6 +21,7 @@ class LagSample(models.Model):
     passed = ArrayField(models.BigIntegerField(), default=list)
     in_flight = models.BigIntegerField()
     processed = models.BigIntegerField()
+    beside = models.BigIntegerField(default=0, db_default=0)  # of these, by bounded reads and rewinds beside the reader
     redelivered = models.BigIntegerField()
     # Of records that have ended, replays aside: how many came into quarantine, and how many there are.
     quarantined = models.BigIntegerField(default=0, db_default=0)

@@ -94,10 +94,11 @@ def stretch_start(time: datetime, stretch: timedelta) -> datetime:
 _STORED = "published + rolled_up - further_rows"  # records
 _INSERT = f"""
     INSERT INTO lag_lagsample AS kept (
-        source_id, resolution_s, at, observed_at, lag, partitions, passed, in_flight, processed, redelivered,
-        quarantined, ended
+        source_id, resolution_s, at, observed_at, lag, partitions, passed, in_flight, processed, beside,
+        redelivered, quarantined, ended
     )
     SELECT %s, %s, %s, %s, %s, %s::int8[], %s::int8[], %s, coalesce(sum({_STORED}), 0),
+           coalesce(sum({_STORED}) FILTER (WHERE bounded OR rewinds), 0),
            coalesce(sum(redelivered + redelivered_before + redelivered_now), 0),
            coalesce(sum(quarantined) FILTER (WHERE NOT replay), 0),
            coalesce(sum({_STORED} + thrown_away + unparseable) FILTER (WHERE NOT replay), 0)
@@ -109,11 +110,11 @@ _HAS_CHANGED = """
     WHERE source_id = %s AND resolution_s = %s AND at > %s
 """
 _MAX_SAMPLE_GAP = timedelta(seconds=15)  # the first look at which all of ``RECENT_WINDOW`` is the same counts, too
-# A peak is what a chart of days must still show; the four sums are the last ones, so that rates come out right.
+# A peak is what a chart of days must still show; the five sums are the last ones, so that rates come out right.
 _UPSERT_LARGEST = f"""{_INSERT}
     ON CONFLICT (source_id, resolution_s, at) DO UPDATE SET
-        observed_at = excluded.observed_at, processed = excluded.processed, redelivered = excluded.redelivered,
-        quarantined = excluded.quarantined, ended = excluded.ended,
+        observed_at = excluded.observed_at, processed = excluded.processed, beside = excluded.beside,
+        redelivered = excluded.redelivered, quarantined = excluded.quarantined, ended = excluded.ended,
         in_flight = greatest(kept.in_flight, excluded.in_flight), lag = greatest(kept.lag, excluded.lag),
         partitions = CASE WHEN excluded.lag > kept.lag THEN excluded.partitions ELSE kept.partitions END,
         passed = CASE WHEN excluded.lag > kept.lag THEN excluded.passed ELSE kept.passed END

@@ -23,17 +23,24 @@ class LagTrend:
 
     at: datetime
     lag: int  # offsets that are not settled
-    unread: int  # the least, within the last minute, of those that no indexer held
-    before: int | None = None  # the lag at most five minutes earlier; None: there is no earlier sample
+    unread: int  # the least, within the last minute, of ``ahead`` that no indexer held
+    before: int | None = None  # ``ahead`` at most five minutes earlier; None: there is no earlier sample
     elapsed: timedelta = timedelta()  # how much earlier
-    # That were stored over that time, or since the reader began within it, or the last minute if that is longer.
+    # That the reader stored over that time, or since it began within it, or the last minute if that is longer.
     records_per_s: float | None = None
-    records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
+    # Over the last minute, by backfills too; None: nobody looked a minute ago.
+    records_per_s_now: float | None = None
     # Of the records that ended within the last ``QUARANTINE_OVER``: how many there are, and came into quarantine.
     ended: int = 0
     quarantined: int = 0
     read_in_minute: int | None = None  # by how much what no indexer held became less within the last minute
     ended_per_s: float | None = None  # records, stored or not, over the time that ``records_per_s`` has
+    passed: int = 0  # of ``lag``, what lies before the stored offsets: the reader has passed it, only backfills read it
+
+    @property
+    def ahead(self) -> int:
+        """Offsets that are not settled, and that the reader has to read."""
+        return self.lag - self.passed
 
     @property
     def is_too_new(self) -> bool:
@@ -46,9 +53,11 @@ class LagTrend:
         return self.elapsed >= RECENT_WINDOW - SAMPLE_GAP
 
 
+_PASSED = "(SELECT coalesce(sum(n), 0)::int8 FROM unnest(passed) AS n)"
+_UNREAD = f"greatest(0, lag - in_flight - {_PASSED})"
 _TRENDS = f"""
-    SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.lag, newest.observed_at - earlier.observed_at,
-           greatest(0, newest.processed - CASE WHEN is_new THEN 0 ELSE earlier.processed END),
+    SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.ahead, newest.observed_at - earlier.observed_at,
+           greatest(0, newest.stored - CASE WHEN is_new THEN 0 ELSE earlier.stored END),
            newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
            is_new OR earlier.processed = 0,
            greatest(0, newest.ended - CASE WHEN began_lately THEN 0 ELSE long_ago.ended END),
@@ -57,24 +66,25 @@ _TRENDS = f"""
                 / extract(epoch FROM newest.observed_at - minute.observed_at)
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
                 / extract(epoch FROM newest.observed_at - born.at) END,
-           minute.unread - greatest(0, newest.lag - newest.in_flight),
-           greatest(0, newest.ended - CASE WHEN is_new THEN 0 ELSE earlier.ended END)
+           minute.unread - newest.unread,
+           greatest(0, newest.ended - CASE WHEN is_new THEN 0 ELSE earlier.ended END), newest.passed
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
-        SELECT at, observed_at, lag, in_flight, processed, quarantined, ended FROM lag_lagsample
+        SELECT at, observed_at, lag, {_PASSED} AS passed, {_UNREAD} AS unread, processed, processed - beside AS stored,
+               quarantined, ended FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s ORDER BY at DESC LIMIT 1
     ) AS newest,
     LATERAL (
-        SELECT min(greatest(0, lag - in_flight)) AS unread FROM lag_lagsample
+        SELECT min({_UNREAD}) AS unread FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at > newest.at - %(minute)s
     ) AS recent
     LEFT JOIN LATERAL (
-        SELECT observed_at, lag, processed, ended FROM lag_lagsample
+        SELECT observed_at, lag - {_PASSED} AS ahead, processed, processed - beside AS stored, ended FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s AND at < newest.at
         ORDER BY at LIMIT 1
     ) AS earlier ON true
     LEFT JOIN LATERAL (
-        SELECT observed_at, processed, greatest(0, lag - in_flight) AS unread FROM lag_lagsample
+        SELECT observed_at, processed, {_UNREAD} AS unread FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s
           AND observed_at <= newest.observed_at - %(minute)s ORDER BY at DESC LIMIT 1
     ) AS minute ON true
@@ -120,33 +130,35 @@ def _trend(
     now: Decimal | None,
     read: int | None,
     ended_since: int | None,
+    passed: int,
 ) -> LagTrend:
     """``began``: nothing had been stored before."""
     if stored is None or not stored_over:
-        return LagTrend(at, lag, unread)
+        return LagTrend(at, lag, unread, passed=passed)
     rate = stored / max(stored_over, MINUTE).total_seconds()
     rate_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
     ended_rate = (ended_since or 0) / max(stored_over, MINUTE).total_seconds()
     elapsed = over or timedelta()
-    return LagTrend(at, lag, unread, before, elapsed, rate, rate_now, ended or 0, quarantined or 0, read, ended_rate)
+    counted = (ended or 0, quarantined or 0, read, ended_rate)
+    return LagTrend(at, lag, unread, before, elapsed, rate, rate_now, *counted, passed)
 
 
 # The finest resolution that has such a sample. The coarser ones keep the largest lag of their stretch.
-_LAST_WITHIN = """
+_LAST_WITHIN = f"""
     SELECT s.id, coalesce(
         (SELECT max(observed_at) FROM lag_lagsample WHERE source_id = s.id AND resolution_s = %(finest)s
-         AND lag - in_flight <= s.most),
+         AND {_UNREAD} <= s.most),
         (SELECT max(at) FROM lag_lagsample WHERE source_id = s.id AND resolution_s = %(fine)s
-         AND at > now() - interval '3 hours' AND lag - in_flight <= s.most),
+         AND at > now() - interval '3 hours' AND {_UNREAD} <= s.most),
         (SELECT max(at) FROM lag_lagsample WHERE source_id = s.id AND resolution_s = %(coarse)s
-         AND lag - in_flight <= s.most)
+         AND {_UNREAD} <= s.most)
     )
     FROM unnest(%(sources)s::int8[], %(most)s::float8[]) AS s(id, most)
 """
 
 
 def last_time_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
-    """When each source's lag was last no more than so much: exact for two hours, then to a minute, then to an hour.
+    """When each source's reader last had no more than so much unread: for two hours exact, then to a minute or an hour.
 
     None: never, as far back as samples go.
     """

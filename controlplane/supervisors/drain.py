@@ -76,7 +76,7 @@ def drain(
         return Drain(Code.CAUGHT_UP, "It keeps up with its topic.")
     if lag.is_too_new or lag.before is None:
         return Drain(Code.UNKNOWN, "It is behind. When it has caught up is known after a minute.")
-    net = (lag.before - lag.lag) / lag.elapsed.total_seconds()
+    net = (lag.before - lag.ahead) / lag.elapsed.total_seconds()
     needs = _needs(lag, net, indexers, most, within)
     advice = f" To catch up it needs {', '.join(need.text for need in needs)}." if needs else ""
     left_s = seconds_left(lag)
@@ -101,8 +101,8 @@ def _pace(net: float) -> str:
 def _needs(lag: LagTrend, net: float, indexers: int, most: int | None, within: Sequence[timedelta]) -> tuple[Need, ...]:
     """By what one indexer ends now, if that is known: not of one whose records gather for longer than was observed."""
     ended = lag.ended_per_s or 0
-    if indexers < 1 or not ended or lag.lag - lag.unread > ended * lag.elapsed.total_seconds():
+    if indexers < 1 or not ended or lag.ahead - lag.unread > ended * lag.elapsed.total_seconds():
         return ()
     by_one, arriving = ended / indexers, max(0.0, ended - net)
-    counts = [ceil((arriving + lag.lag / time.total_seconds()) / by_one) for time in within]
+    counts = [ceil((arriving + lag.ahead / time.total_seconds()) / by_one) for time in within]
     return tuple(Need(time, n, most is None or n <= most) for time, n in zip(within, counts, strict=True))

@@ -43,8 +43,10 @@ def health_of(facts: HealthFacts) -> Health:
 
 
 def filling_text(facts: HealthFacts) -> str:
-    """What its backfills have still to read, as a sentence; empty without any."""
-    progress = facts.filling
+    """What its backfills have still to read, or what nothing reads, as a sentence; empty without any."""
+    progress, passed = facts.filling, facts.lag.passed if facts.lag else 0
+    if progress is None and passed and facts.terminated is None:
+        return f"It has passed {count(passed, 'offset')} that no running backfill reads: see its page Backfills."
     if progress is None or not progress.left:
         return ""
     done_at = "" if progress.time_left is None else f", done at about {facts.now + progress.time_left:%H:%M} UTC"
@@ -278,7 +280,7 @@ def _behind(facts: HealthFacts) -> Health | None:
     pace, action = _pace_and_action(facts, lag, trend)
     return Health.of(
         Code.BEHIND,
-        f"{count(lag.lag, 'offset')} behind{lasts_text}, {pace}",
+        f"{count(lag.ahead, 'offset')} behind{lasts_text}, {pace}",
         action,
         kind=Kind.NEEDS_ATTENTION if calls else Kind.WORKING,
         label=_LABELS[trend],
@@ -318,10 +320,10 @@ def _pace_and_action(facts: HealthFacts, lag: LagTrend, trend: Trend) -> tuple[s
 def _holding(facts: HealthFacts) -> Health | None:
     """All is read, and much of it is no row yet."""
     lag = facts.lag
-    if lag is None or min(lag.lag, lag.before or 0) <= max(LITTLE, SOON_S * (lag.records_per_s or 0)):
+    if lag is None or min(lag.ahead, lag.before or 0) <= max(LITTLE, SOON_S * (lag.records_per_s or 0)):
         return None  # or it has come within the last minutes
     cause = (
-        f"{count(lag.lag, 'offset')} are not stored yet. Its indexers hold nearly all of them, and store them when "
+        f"{count(lag.ahead, 'offset')} are not stored yet. Its indexers hold nearly all of them, and store them when "
         "they hand off."
     )
     return Health.of(Code.HOLDING, cause, behind=lag.lag, trend=trend_of(lag))
@@ -333,7 +335,8 @@ def _up_to_date(facts: HealthFacts) -> Health:
         # It is looked at over some minutes: nothing may have come in for days.
         period = "" if lag.is_too_new else f" in the last {max(1, round(lag.elapsed.total_seconds() / 60))} min"
         return Health.of(Code.IDLE, f"All of topic {facts.topic!r} is settled. No records arrived{period}.")
-    return Health.of(Code.UP_TO_DATE, f"It keeps up with its topic{_last_minute_text(lag)}.")
+    is_filled = facts.filling is not None  # then the rate is not the reader's alone
+    return Health.of(Code.UP_TO_DATE, f"It keeps up with its topic{_last_minute_text(None if is_filled else lag)}.")
 
 
 def _last_minute_text(lag: LagTrend | None) -> str:

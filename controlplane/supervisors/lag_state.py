@@ -18,7 +18,7 @@ def trend_of(lag: LagTrend) -> Trend:
     if lag.before is None:
         return Trend.STEADY
     tolerance = max(lag.before * STEADY_WITHIN, 1)
-    growth = lag.lag - lag.before
+    growth = lag.ahead - lag.before
     return Trend.GROWING if growth > tolerance else Trend.SHRINKING if -growth > tolerance else Trend.STEADY
 
 
@@ -38,9 +38,9 @@ def seconds_left(lag: LagTrend) -> float | None:
 
     None: it does not shrink, by however little.
     """
-    shrunk, read = (lag.before or 0) - lag.lag, lag.read_in_minute or 0
+    shrunk, read = (lag.before or 0) - lag.ahead, lag.read_in_minute or 0
     if shrunk > 0 and not is_catching_up(lag):
-        return lag.elapsed.total_seconds() * (lag.lag / shrunk)
+        return lag.elapsed.total_seconds() * (lag.ahead / shrunk)
     return MINUTE.total_seconds() * (lag.unread / read) if read > 0 else None
 
 

@@ -15,7 +15,7 @@ from controlplane.lag import samples
 from controlplane.lag.models import LagSample
 from controlplane.lag.series import lag_samples, lag_series, resolution_for
 from controlplane.lag.topic_lag import record_lag
-from controlplane.lag.trend import lag_trends
+from controlplane.lag.trend import lag_trends, last_time_within
 from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Indexer, Task
@@ -80,6 +80,24 @@ def test_a_trend_counts_what_was_quarantined_lately_and_not_what_a_replay_could_
     Source.objects.filter(pk=source.pk).update(created_at=timezone.now() - timedelta(days=1))
     trend = lag_trends([source.pk])[source.pk]
     assert (trend.ended, trend.quarantined) == (60 + 400 + 30, 30)
+
+
+def test_a_trend_leaves_out_what_only_backfills_read(source: Source) -> None:
+    """What a skip has left is no lag of the reader, and what a backfill stores is not stored by the reader."""
+    common = {"datasource": source.datasource, "source": source, "number": 0}
+    reader = IndexerFence.objects.create(task_id="t", published=100, **common)
+    backfill = IndexerFence.objects.create(task_id="fill", bounded=True, published=1_000, **common)
+    samples.store_sample(source, {0: 9_070, 1: 5}, in_flight=20, passed={0: 9_000})
+    _make_room(source)
+    Source.objects.filter(pk=source.pk).update(created_at=timezone.now() - timedelta(days=1))
+    IndexerFence.objects.filter(pk=reader.pk).update(published=160)
+    IndexerFence.objects.filter(pk=backfill.pk).update(published=5_000)
+    samples.store_sample(source, {0: 5_050, 1: 6}, in_flight=20, passed={0: 5_000})
+    trend = lag_trends([source.pk])[source.pk]
+    assert (trend.lag, trend.passed, trend.ahead, trend.before, trend.unread) == (5_056, 5_000, 56, 75, 36)
+    assert trend.records_per_s == pytest.approx(60 / 60)
+    assert last_time_within({source.pk: 55.0})[source.pk] is not None
+    assert last_time_within({source.pk: 30.0})[source.pk] is None
 
 
 def test_what_a_new_reader_quarantines_before_the_first_look_counts(source: Source) -> None:

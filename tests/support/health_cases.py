@@ -25,6 +25,7 @@ CAUGHT_UP = LagTrend(NOW, lag=40, unread=0, before=30, elapsed=LATELY, records_p
 QUIET = LagTrend(NOW, lag=0, unread=0, before=0, elapsed=LATELY, records_per_s=0.0, records_per_s_now=0.0)
 GROWING = LagTrend(NOW, lag=90_000, unread=80_000, before=60_000, elapsed=LATELY, records_per_s=1000.0)
 SHRINKING = replace(GROWING, lag=60_000, before=90_000)
+FILLED = replace(CAUGHT_UP, lag=2_100_040, passed=2_100_000, records_per_s_now=900_000.0)
 TOO_BAD = replace(CAUGHT_UP, ended=12_000, quarantined=4_000)
 STUCK = replace(GROWING, before=90_000, records_per_s=0.0)
 CALM = HealthFacts(
@@ -84,6 +85,41 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Kind.OK,
         Code.UP_TO_DATE,
         [],
+    ),
+    (
+        "it reads at the end while its backfill reads two million offsets",
+        {"lag": FILLED, "filling": BoundedProgress(total=3_000_000, done=900_000, rate=500.0)},
+        Kind.OK,
+        Code.UP_TO_DATE,
+        [
+            "It keeps up with its topic and stores what comes in.",
+            "Its backfills fill 2,100,000 offsets, done at about 13:10 UTC.",
+        ],
+    ),
+    (
+        "it is behind while its backfill reads two million offsets",
+        {
+            "lag": replace(FILLED, lag=2_190_000, unread=80_000, before=60_000),
+            "filling": BoundedProgress(total=3_000_000, done=900_000),
+            "behind_since": EARLIER,
+        },
+        Kind.NEEDS_ATTENTION,
+        Code.BEHIND,
+        ["90,000 offsets behind for 48 min, and growing", "store 1,000 records per second", "fill 2,100,000 offsets."],
+    ),
+    (
+        "its backfill is suspended",
+        {"lag": FILLED},
+        Kind.OK,
+        Code.UP_TO_DATE,
+        ["It has passed 2,100,000 offsets that no running backfill reads: see its page Backfills."],
+    ),
+    (
+        "its backfill is suspended, and nothing comes in",
+        {"lag": replace(QUIET, lag=2_100_000, passed=2_100_000)},
+        Kind.OK,
+        Code.UP_TO_DATE,
+        ["It keeps up with its topic; no records arrived for a minute. It has passed 2,100,000 offsets"],
     ),
     (
         "all is read, and little of it stored",

@@ -22,6 +22,7 @@ class Migration(migrations.Migration):
                 ("passed", ArrayField(base_field=models.BigIntegerField(), default=list, size=None)),
                 ("in_flight", models.BigIntegerField()),
                 ("processed", models.BigIntegerField()),
+                ("beside", models.BigIntegerField(db_default=0, default=0)),
                 ("redelivered", models.BigIntegerField()),
                 ("quarantined", models.BigIntegerField(db_default=0, default=0)),
                 ("ended", models.BigIntegerField(db_default=0, default=0)),
