@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,11 +28,16 @@ def settled_among(source: int, ranges_by_partition: Mapping[int, Ranges]) -> dic
         )
 
 
-def count_settled(source: int, ranges_by_partition: Mapping[int, Ranges]) -> int:
-    """How many offsets of these ranges, which do not overlap, are settled."""
+def count_settled(wanted: Sequence[tuple[int, Mapping[int, Ranges]]]) -> list[int]:
+    """For each source and its ranges, which do not overlap: how many of these offsets are settled. One statement."""
+    columns: tuple[list[int], ...] = ([], [], [], [], [])
+    for number, (source, ranges_by_partition) in enumerate(wanted):
+        for row in zip(*range_columns(ranges_by_partition), strict=True):
+            for column, value in zip(columns, (number, source, *row), strict=True):
+                column.append(value)
     with cursor() as c:
-        row = c.execute(_COUNT_OF_SOURCE, (*range_columns(ranges_by_partition), source)).fetchone()
-    return int(row[0]) if row else 0
+        counts = dict(c.execute(_COUNTS, columns).fetchall()) if columns[0] else {}
+    return [int(counts.get(number, 0)) for number in range(len(wanted))]
 
 
 _TIME = DateTimeField(null=True)
@@ -46,7 +51,16 @@ _OVERLAPS = f"""
     ) a JOIN publishing_settledrange s ON s.span && a.span
 """
 _OVERLAPS_OF_SOURCE = _OVERLAPS.format("%s")
-_COUNT_OF_SOURCE = f"SELECT coalesce(sum(high - low), 0) FROM ({_OVERLAPS_OF_SOURCE}) o(partition, low, high)"
+_COUNTS = f"""
+    SELECT a.number, sum(least(upper(s.span), upper(a.span)) - greatest(lower(s.span), lower(a.span)))
+    FROM (
+        SELECT w.number, int8range((k.id << {OFFSET_BITS}) + w.low, (k.id << {OFFSET_BITS}) + w.high) AS span
+        FROM unnest(%s::int4[], %s::int8[], %s::int4[], %s::int8[], %s::int8[])
+             AS w(number, source, partition, low, high)
+        JOIN publishing_progresskey k ON k.source_id = w.source AND k.partition = w.partition
+    ) a JOIN publishing_settledrange s ON s.span && a.span
+    GROUP BY a.number
+"""
 # After ``range_columns``, of an indexer's task and number; the rows are for ``merge_by_partition``.
 OVERLAPS_OF_INDEXER = _OVERLAPS.format(
     "SELECT source_id FROM publishing_indexerfence WHERE task_id = %s AND number = %s"

@@ -20,7 +20,7 @@ from controlplane.publishing.offset_gaps import unsettled
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import FILL_MARK, sources_of
 from controlplane.supervisors import autoscaler
-from controlplane.supervisors.bounded import bounded_progress
+from controlplane.supervisors.bounded import bounded_progresses
 from controlplane.supervisors.known_gaps import read_by_backfills
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.offset_reset import backfill_conflict, movable_source
@@ -98,7 +98,8 @@ def backfill_statuses(supervisor: Supervisor) -> list[BackfillStatus]:
     """The newest first."""
     newest = supervisor.backfills.order_by("-created_at", "-id")[:LISTED]
     listed = newest.select_related("datasource__team").with_current()
-    return [BackfillStatus(backfill, bounded_progress(backfill)) for backfill in listed]
+    progress = bounded_progresses(listed)
+    return [BackfillStatus(backfill, progress[backfill.pk]) for backfill in listed]
 
 
 def can_skip(supervisor: Supervisor) -> bool:

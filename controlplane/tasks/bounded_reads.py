@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,8 @@ from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.publishing.settled import count_settled
-from controlplane.sources.spec_sources import sources_of
+from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.sources import owner_of
@@ -19,6 +21,7 @@ from ingestion.specs.inputs.io_config import IOConfig
 
 SAMPLE_EVERY = timedelta(seconds=5)
 SAMPLES = 13  # the rate is that of the last minute
+_SourceKey = tuple[int, str, str, str, str]  # datasource, kind, group, topic and the topic's id
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class BoundedProgress:
     total: int
     done: int
     rate: float | None = None  # offsets/s, lately; None: not known yet
+
+    def __add__(self, other: BoundedProgress) -> BoundedProgress:
+        rate = (self.rate or 0) + (other.rate or 0) or None
+        return BoundedProgress(self.total + other.total, self.done + other.done, rate)
 
     @property
     def left(self) -> int:
@@ -71,22 +78,58 @@ def ranges_of(io_config: IOConfig) -> list[dict[str, Any]]:
 
 def progress_of(task: Task) -> BoundedProgress:
     """By what is settled now; the rate is that of the last observations."""
-    return progress_in(task.datasource_id, task.io_config, owner_of(task), task.ranges, rate_of(task))
+    read = BoundedRead(task.datasource_id, task.io_config, owner_of(task), task.ranges, rate_of(task))
+    return progress_of_reads([read])[0]
 
 
-def progress_in(
-    datasource: int, io_config: IOConfig, owner: str, ranges: list[dict[str, Any]], rate: float | None = None
-) -> BoundedProgress:
-    """How far the ranges of a source are settled."""
-    by_partition: dict[int, list[offsets.Range]] = {}
-    for r in ranges:
-        by_partition.setdefault(r["partition"], []).append((r["start"], r["end"]))
-    merged = {p: offsets.merged(pieces) for p, pieces in by_partition.items()}
-    total = sum(offsets.count(pieces) for pieces in merged.values())
-    sources = sources_of(datasource, io_config, owner)
-    topic_id = ranges[0]["topic_id"] if ranges else ""
-    source = (sources.filter(topic_id=topic_id) if topic_id else sources.filter(current=True)).first()
-    return BoundedProgress(total, count_settled(source.pk, merged) if source and merged else 0, rate)
+@dataclass(frozen=True)
+class BoundedRead:
+    """Which ranges of which source are to be read."""
+
+    datasource: int
+    io_config: IOConfig
+    owner: str  # see ``sources_of``
+    ranges: list[dict[str, Any]]
+    rate: float | None = None  # offsets/s
+
+    @property
+    def topic_id(self) -> str:
+        """Empty: that of the topic that has the name now."""
+        return self.ranges[0]["topic_id"] if self.ranges else ""
+
+    @property
+    def source_key(self) -> _SourceKey:
+        key = source_key(self.io_config, self.owner)
+        return self.datasource, key["kind"], key["group"], self.io_config.topic, self.topic_id
+
+    def joined(self, other: BoundedRead) -> BoundedRead:
+        """What both of one source read."""
+        rate = (self.rate or 0) + (other.rate or 0) or None
+        return replace(self, ranges=[*self.ranges, *other.ranges], rate=rate)
+
+    def merged(self) -> dict[int, list[offsets.Range]]:
+        """By partition."""
+        by_partition: dict[int, list[offsets.Range]] = {}
+        for r in self.ranges:
+            by_partition.setdefault(r["partition"], []).append((r["start"], r["end"]))
+        return {p: offsets.merged(pieces) for p, pieces in by_partition.items()}
+
+
+def progress_of_reads(reads: Sequence[BoundedRead]) -> list[BoundedProgress]:
+    """How far the ranges of each are settled: two statements for all of them."""
+    sources: dict[_SourceKey, int] = {}
+    found = Source.objects.filter(
+        datasource__in={r.datasource for r in reads}, topic__in={r.io_config.topic for r in reads}
+    )
+    for s in found.order_by("-pk").only("datasource_id", "kind", "group", "topic", "topic_id", "current"):
+        for topic_id in (s.topic_id, "") if s.current else (s.topic_id,):
+            sources[s.datasource_id, s.kind, s.group, s.topic, topic_id] = s.pk
+    wanted = [(sources.get(read.source_key, 0), read.merged()) for read in reads]
+    totals = [sum(offsets.count(pieces) for pieces in merged.values()) for _, merged in wanted]
+    return [
+        BoundedProgress(total, done, read.rate)
+        for read, total, done in zip(reads, totals, count_settled(wanted), strict=True)
+    ]
 
 
 def observe(task: Task, topic: TopicOffsets | None, problem: str, refused: bool) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from controlplane.supervisors import offset_reset, services
+from controlplane.supervisors import backfills, offset_reset, services
+from controlplane.supervisors.backfills import backfill_statuses
 from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate
@@ -77,6 +80,61 @@ def test_its_page_shows_a_skip_before_it_is_done_and_fills_what_was_cancelled(
     viewer = browsing_as(cast, "viewer")
     assert "Show what a skip" not in parsed(viewer.get(address)).text
     assert viewer.post(address).status_code == 403
+
+
+def test_a_list_of_backfills_asks_as_often_as_one_of_a_single_one(
+    supervisor: Supervisor, cast: Cast, owner: Client
+) -> None:
+    skipped(owner, supervisor)
+    with CaptureQueriesContext(connection) as of_one:
+        assert [s.progress.left for s in backfill_statuses(supervisor)] == [30]
+    services.terminate(user=cast.users["owner"], supervisor=the_backfill(supervisor))
+    wanted = ({0: (10, 20)}, {0: (15, 40)}, {0: (0, 12)})
+    for spans in wanted:
+        starts, ends = ({str(p): span[n] for p, span in spans.items()} for n in (0, 1))
+        backfills.fill(
+            user=cast.users["owner"],
+            supervisor=supervisor,
+            wanted={"startSequenceNumbers": starts, "endSequenceNumbers": ends},
+        )
+    with CaptureQueriesContext(connection) as of_four:
+        statuses = backfill_statuses(supervisor)
+    assert len(of_four) == len(of_one), [query["sql"] for query in of_four]
+    assert [(s.progress.total, s.progress.done) for s in statuses] == [(12, 10), (25, 0), (10, 0), (30, 0)]
+
+
+def test_what_two_backfills_read_counts_once_in_the_health_of_their_supervisor(
+    supervisor: Supervisor, cast: Cast, owner: Client
+) -> None:
+    skipped(owner, supervisor)
+    services.terminate(user=cast.users["owner"], supervisor=the_backfill(supervisor))
+    for first, last in ((10, 25), (20, 40)):
+        wanted = {"startSequenceNumbers": {"0": first}, "endSequenceNumbers": {"0": last}}
+        backfills.fill(user=cast.users["owner"], supervisor=supervisor, wanted=wanted)
+    assert [status.progress.left for status in backfill_statuses(supervisor)] == [20, 15, 30]
+    supervisor.refresh_from_db()
+    assert "Its backfills fill 30 offsets." in health_of_supervisor(cast.users["owner"], supervisor).cause
+
+
+def test_its_page_refreshes_what_backfills_have_left(supervisor: Supervisor, cast: Cast, owner: Client) -> None:
+    browser, address = browsing_as(cast, "viewer"), page_of(supervisor)
+    asked = parsed(browsing_as(cast, "owner").get(address, {"skip": "1"})).one("div", id="backfills")
+    assert "data-live" not in asked.attributes, "a question that is open is not taken away"
+    skipped(owner, supervisor)
+    iterate()
+    backfill = the_backfill(supervisor)
+    [fills] = tasks_of(backfill)
+    part = parsed(browser.get(address)).one("div", id="backfills")
+    assert part.one("td", data_label="Left").text.strip() == "30"
+    shown = part.attributes
+    assert f"datasource:{supervisor.datasource.name}" in shown["data-live"].split()
+    assert (shown["hx-trigger"], shown["hx-select"]) == ("live", "#backfills")
+    publish(begins(backfill, fills), fills, supervisor, 10, 30)
+    part = parsed(browser.get(shown["hx-get"])).one("div", id="backfills")
+    assert (part.one("td", data_label="Left").text.strip(), part.one("td", data_label="Settled").text.strip()) == (
+        "10",
+        "66 %",
+    )
 
 
 def page_of(supervisor: Supervisor) -> str:
