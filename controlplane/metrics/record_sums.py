@@ -29,7 +29,8 @@ _SELECT = f"SELECT datasource_id, jsonb_build_object({_SUMS}), max(last_publish_
 _SUM_UP = f"""
     WITH ended AS (
         SELECT f.id FROM publishing_indexerfence f JOIN tasks_task t ON t.id = f.task_id
-        WHERE NOT f.summed AND NOT f.merges AND t.ended_at < %s LIMIT {_MAX_INDEXERS}
+        WHERE NOT f.summed AND NOT f.merges AND t.ended_at < %s
+            AND NOT EXISTS (SELECT FROM publishing_rewindpiece p WHERE p.fence_id = f.id) LIMIT {_MAX_INDEXERS}
     ), summed AS (
         UPDATE publishing_indexerfence f SET summed = true FROM ended WHERE f.id = ended.id AND NOT f.summed
         RETURNING f.*

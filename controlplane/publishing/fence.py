@@ -12,7 +12,7 @@ from django.utils import timezone
 from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource, append_version
-from controlplane.publishing.models import IndexerFence, Publish
+from controlplane.publishing.models import IndexerFence, Publish, RewindPiece
 from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Counts, Unpublished
 from ingestion.specs.inputs.sources import progress_of
@@ -151,6 +151,8 @@ def abandon(*, task_id: str, number: int, request: AbandonRequest) -> bool:
     existing = Publish.objects.filter(id=request.publish_id).first()
     if existing is not None:
         return not existing.abandoned
+    if RewindPiece.objects.filter(pk=request.publish_id).exists():
+        return True
     Publish.objects.create(
         id=request.publish_id, fence_id=fence.id, epoch=request.epoch, abandoned=True, created_at=timezone.now()
     )

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField, RangeOperators
 from django.contrib.postgres.indexes import GistIndex
@@ -196,7 +198,7 @@ class RewindPart(models.Model):
     reason = models.TextField(blank=True)  # why it failed, or is tried again
     attempts = models.IntegerField(default=0)
     task_id = models.CharField(max_length=300, blank=True)  # the newest that reads it
-    publish_id = models.UUIDField(null=True)
+    publish_ids = ArrayField(models.UUIDField(), default=list)
     removal = models.BigIntegerField(null=True)  # that of the replaced segments
     rows_before = models.BigIntegerField(default=0)
     rows_after = models.BigIntegerField(default=0)
@@ -217,12 +219,41 @@ class RewindPart(models.Model):
     @property
     def wanted(self) -> dict[int, list[offsets.Range]]:
         """What is read, by partition."""
-        ranges: dict[int, list[offsets.Range]] = {}
-        for partition, start, end in self.ranges:
-            ranges.setdefault(partition, []).append((start, end))
-        return {p: offsets.merged(some) for p, some in ranges.items()}
+        return ranges_by_partition(self.ranges)
 
     @property
     def records(self) -> int:
         """How many are read."""
         return sum(end - start for _, start, end in self.ranges)
+
+
+class RewindPiece(models.Model):
+    """A publish of a part that nobody sees yet: the last one makes all of the part's visible, in its transaction.
+
+    ``HeldFile`` has its files.
+    """
+
+    id = models.UUIDField(primary_key=True)  # the publish's
+    part = models.ForeignKey(RewindPart, on_delete=models.CASCADE, related_name="pieces")
+    fence = models.ForeignKey(IndexerFence, on_delete=models.CASCADE, related_name="+")
+    epoch = models.IntegerField()
+    ranges = models.JSONField()  # ``[partition, start, end]`` of what it has read
+    request = models.TextField()  # its ``PublishRequest``; of a dry run without files and records
+    rows = models.BigIntegerField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    @property
+    def read(self) -> dict[int, list[offsets.Range]]:
+        """``ranges`` by partition."""
+        return ranges_by_partition(self.ranges)
+
+
+def ranges_by_partition(ranges: Iterable[tuple[int, int, int]]) -> dict[int, list[offsets.Range]]:
+    """Of ``[partition, start, end]``."""
+    found: dict[int, list[offsets.Range]] = {}
+    for partition, start, end in ranges:
+        found.setdefault(partition, []).append((start, end))
+    return {p: offsets.merged(some) for p, some in found.items()}

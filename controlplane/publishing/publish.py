@@ -10,24 +10,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db import DatabaseError, transaction
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.publishing import claims, replay_publish, rewinds
+from controlplane.publishing import claims, replay_publish, rewind_pieces, rewinds
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused
+from controlplane.publishing.kept_records import insert_faulty, insert_quarantined
 from controlplane.publishing.postgres_ranges import Ranges, spans
 from controlplane.publishing.publication import Publication, check_counters, store_schemas
 from controlplane.publishing.publish_context import publish_context
 from controlplane.publishing.selectors.totals import parse_exceptions_of
-from controlplane.quarantine import replays
-from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.sources.models import SourceEvent
 from ingestion.specs import offsets
-from ingestion.specs.causes import cause_of
 from ingestion.specs.counters import UNPUBLISHED_OUTCOMES
-from ingestion.specs.messages import protocol
 from ingestion.specs.messages.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
 from ingestion.specs.messages.publish_limits import excess
 
@@ -37,8 +34,6 @@ _RETRY_SQLSTATES = {
     "23P01",
 }  # serialization, deadlock, and an overlap that arose since it was looked for
 _ATTEMPTS = 5
-_KEY_FIELDS = {"id", "source", "partition", "offset"}
-_UPDATED_FIELDS = [f.name for f in QuarantinedRecord._meta.concrete_fields if f.name not in {*_KEY_FIELDS, "replays"}]
 Answer = TypeVar("Answer")
 
 
@@ -106,8 +101,8 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
         detail = f"Another reader has settled some of these offsets ({where})."
         raise PublishRefused(Refusal(code="offsets", detail=detail, stored=dict.fromkeys(duplicates)))
     segment_ids = replace(publication, settles=spans(context.keys, settling)).register()
-    _insert_quarantined(fence, source, request)
-    _insert_faulty(fence, source, request)
+    insert_quarantined(fence, source, request)
+    insert_faulty(fence, source, request)
     _raise_alarms(fence, source, request)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
@@ -127,7 +122,7 @@ def _publish_replay(
         raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=records.missing))
     records.conclude(fence.task_id, request, fence.at)
     segment_ids = publication.register()
-    _insert_faulty(fence, source, request)
+    insert_faulty(fence, source, request)
     totals = _parse_exceptions(fence.task_id, request)
     return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=totals)
 
@@ -136,14 +131,10 @@ def _publish_rewind(
     publication: Publication, source: LockedSource, request: PublishRequest, settling: dict[int, Ranges]
 ) -> PublishAnswer:
     """The offsets are settled already: what makes it once is the state of the rewind's part."""
-    fence = publication.fence
-    new = rewinds.new_quarantined(source.id, fence.task_id, request)
-    segment_ids = rewinds.publish_part(publication, source.id, request, settling)
-    if rewinds.is_dry_run(fence.task_id):
-        return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids)
-    _insert_quarantined(fence, source, request.model_copy(update={"quarantined": new}))
-    _insert_faulty(fence, source, request)
-    totals = _parse_exceptions(fence.task_id, request)
+    if rewind_pieces.is_held(request.publish_id):
+        return PublishAnswer(publish_id=request.publish_id, segment_ids=[])
+    segment_ids = rewinds.publish_part(publication, source, request, settling)
+    totals = _parse_exceptions(publication.fence.task_id, request)
     return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=totals)
 
 
@@ -226,54 +217,6 @@ def _check_counters(request: PublishRequest, settling: dict[int, Ranges]) -> Non
 
 def _count_offsets(request: PublishRequest, ranges_of: Callable[[Outcomes], Ranges]) -> int:
     return sum(offsets.count(ranges_of(o)) for o in request.outcomes.values())
-
-
-def _insert_quarantined(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
-    records = [
-        QuarantinedRecord(
-            **_common_fields(record, fence, source),
-            reason=record.reason,
-            cause=cause_of(record.reason, record.error).fingerprint,
-            key=record.key,
-            headers=replays.encode_headers(record.headers),
-            publish_id=request.publish_id,
-        )
-        for record in request.quarantined
-    ]
-    # One that is there already is read again, since stored offsets were moved back.
-    QuarantinedRecord.objects.bulk_create(
-        records, update_conflicts=True, unique_fields=["source", "partition", "offset"], update_fields=_UPDATED_FIELDS
-    )
-
-
-def _insert_faulty(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
-    records = [
-        FaultyRecord(
-            **_common_fields(record, fence, source),
-            cause=cause_of(FaultyRecord.reason, record.error).fingerprint,
-            payload_size=record.payload_size,
-        )
-        for record in request.faulty
-    ]
-    FaultyRecord.objects.bulk_create(records)
-
-
-def _common_fields(
-    record: protocol.QuarantinedRecord | protocol.FaultyRecord, fence: LockedFence, source: LockedSource
-) -> dict[str, Any]:
-    """What both kinds of kept records have."""
-    return {
-        "source_id": source.id,
-        "datasource_id": fence.datasource,
-        "task_id": fence.task_id,
-        "created_at": fence.at,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
-        "delivery_count": record.delivery_count,
-        "error": record.error,
-        "payload": record.payload,
-    }
 
 
 def _raise_alarms(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:

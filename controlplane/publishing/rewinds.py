@@ -1,4 +1,6 @@
-"""The transaction of a rewind's part: its old segments become unused and those of its publish used, or nothing changes.
+"""The transaction of a rewind's part: its old segments become unused, those of its publishes used, or nothing changes.
+
+A part may need several publishes (``rewind_pieces``): the one that reads the last of its records is this transaction.
 
 The offsets are settled, and stay so. What makes it once is the state of the part, whose row is locked behind the
 fence's, and that all old segments are still in use. Locks are taken in the order of a publish: the fence; the part; its
@@ -8,26 +10,27 @@ quarantined records; all intervals of old and new segments, by time; the segment
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.database import cursor
-from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
-from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.fence import LockedSource, PublishRefused
 from controlplane.publishing.models import ProgressKey, Receipt, RewindPart
 from controlplane.publishing.postgres_ranges import Ranges
 from controlplane.publishing.publication import Publication
-from controlplane.publishing.replay_publish import HeldRecords, ReplayOutcome
+from controlplane.publishing.replay_publish import HeldRecords
+from controlplane.publishing.rewind_pieces import Piece, drop, held_pieces, hold, unread
 from controlplane.publishing.rewind_selection import ended_later
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.marking import SegmentSelection, lock_intervals, mark_unused, mark_used
 from controlplane.segments.models import Removal, Segment
 from ingestion.specs import offsets
-from ingestion.specs.messages import protocol
 from ingestion.specs.messages.protocol import PublishRequest, Refusal
 
 State = RewindPart.State
@@ -41,46 +44,71 @@ _COUNT_NOT_REPLAYED = """
 """
 
 
-def publish_part(publication: Publication, source: int, request: PublishRequest, read: dict[int, Ranges]) -> list[str]:
-    """Swap a part, in the caller's transaction. ``read``: which offsets the publish ends. Of a dry run it is
-    noted what would be stored, and nothing is replaced.
+def publish_part(
+    publication: Publication, source: LockedSource, request: PublishRequest, read: dict[int, Ranges]
+) -> list[str]:
+    """Swap a part, in the caller's transaction, if this publish is the last of it; else keep it until that comes.
+    ``read``: which offsets it ends. Of a dry run it is noted what would be stored, and nothing is replaced.
 
     Raises ``PublishRefused`` (changed) where the part does not wait or its segments are not in use any more, and
-    ``InvalidInput`` for other records than the part's, and for some that Kafka has lost.
+    ``Conflict`` for other records than the part's, and for some that Kafka has lost.
     """
     fence = publication.fence
     part = _waiting_part(fence.task_id)
-    _check_read(part, request, read)
-    if part.rewind.dry_run:
-        rows = sum(f.rows for f in request.segments)
-        _update(part, state=State.READ, rows_after=rows, after=_counted(request, 0), reason="", ended_at=fence.at)
+    earlier = list(part.pieces.defer("request"))
+    left = unread(part, earlier)
+    _check_read(request, read, left)
+    piece = Piece(publication, source, request, read)
+    if any(offsets.subtracted(some, read.get(p, [])) for p, some in left.items()):
+        hold(part, piece)
         return []
-    datasource = Datasource.objects.get(pk=fence.datasource)
-    held = HeldRecords.locked(source, fence.task_id, read)
-    outcome = _outcome(held, request)
-    outcome.conclude(fence.task_id, request.publish_id, fence.at)
-    new_spans = {(f.interval_start, f.interval_end) for f in request.segments}
+    if part.rewind.dry_run:
+        rows = sum(p.rows for p in earlier) + sum(f.rows for f in request.segments)
+        after = Counter(piece.counted(0))
+        for one in held_pieces(part, fence.at):
+            after.update(one.counted(0))
+        _update(part, state=State.READ, rows_after=rows, after=after, reason="", ended_at=fence.at)
+        drop(part.pieces.all())
+        return []
+    made = _swap(part, [*held_pieces(part, fence.at), piece], fence.at)
+    drop(part.pieces.all())
+    return made[piece.publication.id]
+
+
+def _swap(part: RewindPart, pieces: Sequence[Piece], at: datetime) -> dict[uuid.UUID, list[str]]:
+    """All of these become visible, and the part's old segments unused. The ids of new segments, by publish."""
+    datasource = Datasource.objects.get(pk=part.rewind.datasource_id)
+    held = HeldRecords.locked(part.rewind.source_id, part.task_id, part.wanted)
+    outcomes = [piece.outcome(held) for piece in pieces]
+    new_spans = {(f.interval_start, f.interval_end) for piece in pieces for f in piece.request.segments}
     lock_intervals(datasource, sorted({*new_spans, *_spans(part.taken)}))
     what = f"rewind {part.rewind_id}: its records were read again"
     taken = mark_unused(datasource, SegmentSelection(ids=frozenset(part.taken)), by=part.rewind.by, what=what)
     if taken.segments != len(part.taken):
         missing = len(part.taken) - taken.segments
         raise _changed(f"{missing} of the segments that are to be replaced were merged or removed meanwhile.")
-    made = publication.register()
-    again = set(outcome.still_bad)
+    made: dict[uuid.UUID, list[str]] = {}
+    after: Counter[str] = Counter()
+    for piece, outcome in zip(pieces, outcomes, strict=True):
+        outcome.conclude(piece.publication.fence.task_id, piece.publication.id, at)
+        made[piece.publication.id] = piece.register(held)
+        after.update(piece.counted(len(outcome.still_bad)))
     _update(
         part,
         state=State.DONE,
-        made=[uuid.UUID(one) for one in made],
-        publish_id=request.publish_id,
+        made=[uuid.UUID(one) for some in made.values() for one in some],
+        publish_ids=[*made],
         removal=_rewound(part.taken),
         rows_before=taken.rows,
-        rows_after=sum(f.rows for f in request.segments),
-        after=_counted(request, len(again)),
+        rows_after=sum(f.rows for piece in pieces for f in piece.request.segments),
+        after=after,
         retired=part.before,
-        held={"out": [*outcome.stored, *outcome.thrown_away], "again": sorted(again)},
+        held={
+            "out": [number for o in outcomes for number in (*o.stored, *o.thrown_away)],
+            "again": sorted(number for o in outcomes for number in o.still_bad),
+        },
         reason="",
-        ended_at=fence.at,
+        ended_at=at,
     )
     return made
 
@@ -90,25 +118,18 @@ def is_dry_run(task_id: str) -> bool:
     return RewindPart.objects.filter(task_id=task_id, rewind__dry_run=True).exists()
 
 
-def new_quarantined(source: int, task_id: str, request: PublishRequest) -> list[protocol.QuarantinedRecord]:
-    """Those of the publish's quarantined records that the task had not taken from the quarantine."""
-    held = QuarantinedRecord.objects.filter(source=source, replay_id=task_id)
-    known = set(held.values_list("partition", "offset"))
-    return [q for q in request.quarantined if (q.partition, q.offset) not in known]
-
-
 @transaction.atomic
 def undo_part(part_id: int, by: str) -> None:
     """Swap the segments back. Raises ``Conflict`` where the part is not done; where one of its new segments was merged,
     removed or overwritten since; where an old one's file is gone; and where records of it were read again since.
     """
     part = RewindPart.objects.select_for_update(of=("self",)).select_related("rewind__datasource").get(pk=part_id)
-    publish_id, done_at = part.publish_id, part.ended_at
-    if part.state != State.DONE or publish_id is None or done_at is None:
+    done_at = part.ended_at
+    if part.state != State.DONE or done_at is None:
         raise Conflict(f"Part {part.number} is {part.get_state_display()}: there is nothing to undo.")
     datasource = part.rewind.datasource
     _check_not_read_since(part, done_at)
-    _return_records(part, publish_id)
+    _return_records(part)
     lock_intervals(datasource, sorted(_spans([*part.taken, *part.made])))
     what = f"rewind {part.rewind_id} was undone"
     out = mark_unused(datasource, SegmentSelection(ids=frozenset(part.made)), by=by, what=what)
@@ -126,7 +147,7 @@ def undo_part(part_id: int, by: str) -> None:
             f"Part {part.number} can't be undone: {len(part.taken) - back.segments} of its {len(part.taken)} old "
             "segments were deleted since, or their interval was overwritten."
         )
-    Receipt.objects.filter(publish_id=publish_id, created_at=done_at).delete()
+    Receipt.objects.filter(publish_id__in=part.publish_ids, created_at=done_at).delete()
     _update(part, state=State.UNDONE, retired=part.after, ended_at=timezone.now())
 
 
@@ -146,10 +167,10 @@ def _check_not_read_since(part: RewindPart, since: datetime) -> None:
         )
 
 
-def _return_records(part: RewindPart, publish_id: uuid.UUID) -> None:
+def _return_records(part: RewindPart) -> None:
     """What the part took out of the quarantine is there again, and what it put there is not."""
     again, out = part.held.get("again", []), part.held.get("out", [])
-    records = QuarantinedRecord.objects.select_for_update().filter(publish_id=publish_id)
+    records = QuarantinedRecord.objects.select_for_update().filter(publish_id__in=part.publish_ids)
     put_there = list(records.exclude(pk__in=again).order_by("pk"))
     busy = [r for r in put_there if r.state != QuarantinedRecord.State.KEPT]
     if busy:
@@ -171,45 +192,17 @@ def _waiting_part(task_id: str) -> RewindPart:
     return part
 
 
-def _check_read(part: RewindPart, request: PublishRequest, read: dict[int, Ranges]) -> None:
-    """All of the part's offsets, and each has still a record."""
-    wanted = part.wanted
-    if read != wanted:
-        missing = sum(offsets.count(offsets.subtracted(some, read.get(p, []))) for p, some in wanted.items())
-        raise InvalidInput(
-            f"A part of a rewind is published whole: {missing:,} of its records are not in this publish."
-        )
+def _check_read(request: PublishRequest, read: dict[int, Ranges], left: dict[int, Ranges]) -> None:
+    """Some of the part's offsets which no earlier publish of it has read, and each has still a record."""
+    others = sum(offsets.count(offsets.subtracted(some, left.get(p, []))) for p, some in read.items())
+    if others or not read:
+        raise Conflict(f"{others:,} of these records are not the part's, or were read for it before.")
     lost = sum(offsets.count([*o.gap, *o.empty, *o.skipped]) for o in request.outcomes.values())
     if lost:
-        raise InvalidInput(
-            f"{lost:,} of {part.records:,} records are no longer in Kafka: retention or log compaction has removed "
-            "them. Their rows would be lost, so nothing was changed."
+        raise Conflict(
+            f"{lost:,} of {sum(map(offsets.count, read.values())):,} records are no longer in Kafka: retention or log "
+            "compaction has removed them. Their rows would be lost, so nothing was changed."
         )
-
-
-def _outcome(held: HeldRecords, request: PublishRequest) -> ReplayOutcome:
-    """What became of the records that the task had taken from the quarantine."""
-    bad = {(q.partition, q.offset): (q.reason, q.error) for q in request.quarantined}
-    still_bad = {number: bad[place] for place, number in held.numbers.items() if place in bad}
-    thrown = [
-        number
-        for (partition, offset), number in held.numbers.items()
-        if any(low <= offset < high for low, high in _thrown_away(request, partition))
-    ]
-    stored = sorted({*held.numbers.values()} - {*still_bad} - {*thrown})
-    return ReplayOutcome(stored, thrown, still_bad)
-
-
-def _thrown_away(request: PublishRequest, partition: int) -> Ranges:
-    return request.outcomes[partition].thrown_away if partition in request.outcomes else []
-
-
-def _counted(request: PublishRequest, again: int) -> dict[str, int]:
-    """What an undo takes away: all that the publish has counted, but for what is in quarantine as before."""
-    counters = {name: count for name, count in request.counters if count}
-    for name in ("polled", "unparseable", "quarantined") if again else ():
-        counters[name] = counters.get(name, 0) - again
-    return {name: count for name, count in counters.items() if count}
 
 
 def _spans(ids: Iterable[uuid.UUID]) -> set[tuple[datetime, datetime]]:

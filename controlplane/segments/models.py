@@ -164,6 +164,18 @@ class KilledSegment(models.Model):
         indexes = [models.Index(fields=["datasource", "unused_at"], name="killed_by_unused_at")]
 
 
+class HeldFile(models.Model):
+    """A file that a publish has brought which is not done: no orphan, although no segment names it yet."""
+
+    path = models.CharField(max_length=1000)
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_index=False)
+    holder = models.UUIDField()  # the publish
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["path"], name="one_holder_per_path")]
+        indexes = [models.Index(fields=["holder"], name="held_file_by_holder")]
+
+
 class Replacement(models.Model):
     """Segments of one interval that became unused, and those that hold their rows since: in one transaction."""
 

@@ -4,7 +4,7 @@ A process of the data plane lists them and deletes what it is told (the control 
 its own); here it is decided. A file goes only if
 
 * it is older than a grace period, by its storage's clock against the database's, and
-* no row of a segment, used or not, of a manifest or a snapshot names it, asked after it was listed.
+* no row of a segment, used or not, of a held file, a manifest or a snapshot names it, asked after it was listed.
 
 A publish that commits meanwhile is safe: an indexer gives up what it has not published when the lock of its records
 ends, and after ``SAFE_GRACE`` at the latest, and abandons it for good; one that slept for so long has been declared
@@ -24,7 +24,7 @@ from django.db.models import QuerySet
 
 from controlplane.common.errors import Unavailable
 from controlplane.common.processes import conversation, write_line
-from controlplane.segments.models import Manifest, Segment, Snapshot
+from controlplane.segments.models import HeldFile, Manifest, Segment, Snapshot
 from ingestion.specs.messages.deep_storage import SweepEnd, SweepOrder, SweepPage, SweepVerdict
 
 MODULE = "ingestion.segments.sweep"
@@ -81,7 +81,7 @@ def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None =
 
 def _orphans(page: SweepPage) -> list[int]:
     paths = [file.path for file in page.files]
-    named = {path for rows in (Segment, Manifest, Snapshot) for path in _named(rows.objects.all(), paths)}
+    named = {path for rows in (HeldFile, Segment, Manifest, Snapshot) for path in _named(rows.objects.all(), paths)}
     return [position for position, path in enumerate(paths) if path not in named]
 
 

@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from controlplane.common.ids import task_id
+from controlplane.publishing import rewind_pieces
 from controlplane.publishing.models import Rewind, RewindPart
 from controlplane.publishing.rewind_plan import Loose, PartPlan, RangesOf, parts_of
 from controlplane.publishing.rewind_selection import groups_of
@@ -25,6 +26,7 @@ MOST_ATTEMPTS = 3  # tasks of one part
 
 def run_rewinds() -> list[str]:
     """Start the next task of every rewind that has parts left and none at work; the tasks' ids."""
+    rewind_pieces.drop_unneeded()
     started: list[str] = []
     open_rewinds = Rewind.objects.filter(parts__state=State.WAITING, datasource__deleted_at=None).distinct()
     for rewind in open_rewinds.select_related("datasource", "source"):
@@ -86,8 +88,19 @@ def _next_task(rewind: Rewind, part: RewindPart) -> Task | None:
     part.save()
     if not part.ranges:
         return None
-    ranges = [(p, start, end) for p, start, end in part.ranges]
+    ranges = [(p, start, end) for p, some in _left(part).items() for start, end in some]
     return create_rewind_task(rewind=rewind, identifier=part.task_id, ranges=ranges)
+
+
+def _left(part: RewindPart) -> RangesOf:
+    """What is still to be read. Pieces of a plan that is no longer the part's are thrown away."""
+    wanted, pieces = part.wanted, list(part.pieces.defer("request"))
+    is_other = any(offsets.subtracted(some, wanted.get(p, [])) for piece in pieces for p, some in piece.read.items())
+    left = {} if is_other else rewind_pieces.unread(part, pieces)
+    if left:
+        return left
+    rewind_pieces.drop(part.pieces.all())
+    return wanted
 
 
 def _planned_again(rewind: Rewind, part: RewindPart) -> str:

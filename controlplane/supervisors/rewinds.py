@@ -16,7 +16,7 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from controlplane.connections import kafka
 from controlplane.publishing import rewinds
-from controlplane.publishing.models import Rewind, RewindPart
+from controlplane.publishing.models import Publish, Rewind, RewindPart
 from controlplane.publishing.rewind_plan import Group, Loose, PartPlan, RangesOf, Span, parts_of, within_log
 from controlplane.publishing.rewind_selection import Choice, ended_before, select
 from controlplane.quarantine.models import QuarantinedRecord
@@ -232,7 +232,9 @@ def _tasks(supervisor: Supervisor, asked: Asked) -> frozenset[str] | None:
         found.append(frozenset(by_version.values_list("pk", flat=True)))
     if asked.of_rewind is not None:
         parts = RewindPart.objects.filter(rewind=asked.of_rewind, rewind__supervisor_id=supervisor.pk, state=State.DONE)
-        found.append(frozenset(parts.values_list("task_id", flat=True)))
+        publishes = [one for some in parts.values_list("publish_ids", flat=True) for one in some]
+        by_publish = Publish.objects.filter(pk__in=publishes)
+        found.append(frozenset(by_publish.values_list("fence__task_id", flat=True)))
     return frozenset.intersection(*found) if found else None
 
 

@@ -191,7 +191,7 @@ class StoredOffsetSource(Source):
     An offset here is always the next one: the first that is not published, or not read.
     """
 
-    whole = False  # whether all that it reads is one publish, after its end
+    whole = False  # whether nobody sees a publish before its last one: then only size makes one due, and no time
 
     @abstractmethod
     def rewind(self, partitions: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""The records of a rewind's part as a source: given offsets, read by an ordinary consumer, for one publish."""
+"""The records of a rewind's part as a source: given offsets, read by an ordinary consumer."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from dataclasses import replace
 
 from ingestion.sources.base import Batch, StoredOffsetSource
 from ingestion.sources.repair import RepairSource
-from ingestion.specs.messages.protocol import Advance
+from ingestion.specs.messages.protocol import Advance, RepairRange
 
 MAX_OFFSETS = 20_000  # that one batch reaches over: few holes lie between the records
 
 
 class RewindSource(StoredOffsetSource):
-    """See ``StoredOffsetSource``. Nothing is stored before its end: what is given up is read again from the beginning.
+    """See ``StoredOffsetSource``. What is given up is read again from behind the last publish.
 
-    ``make_reader``: of all the offsets, once for each beginning.
+    ``make_reader``: of offsets that are to be read; it reads each partition's in their order.
     """
 
     whole = True
 
-    def __init__(self, make_reader: Callable[[], RepairSource]) -> None:
+    def __init__(self, ranges: Iterable[RepairRange], make_reader: Callable[[list[RepairRange]], RepairSource]) -> None:
+        self._left = list(ranges)
         self._make_reader = make_reader
-        self._reader = make_reader()
+        self._reader = make_reader(self._left)
 
     def open(self) -> None:
         """Nothing to do: each batch has a consumer of its own."""
@@ -36,10 +37,11 @@ class RewindSource(StoredOffsetSource):
 
     def rewind(self, partitions: Iterable[int]) -> None:
         self._reader.close()
-        self._reader = self._make_reader()
+        self._reader = self._make_reader(self._left)
 
     def published(self, ends: Mapping[int, int]) -> None:
-        """All of it is: nothing is left to read."""
+        cut = [r.model_copy(update={"start": max(r.start, ends.get(r.partition, 0))}) for r in self._left]
+        self._left = [r for r in cut if r.start < r.end]
 
     def lost(self) -> Mapping[int, int | None]:
         return {}

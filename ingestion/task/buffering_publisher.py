@@ -147,9 +147,10 @@ class BufferingPublisher:
     @property
     def due(self) -> bool:
         """Whether it is time for a handoff."""
-        if not self._gathered or self._source.whole:
+        if not self._gathered:
             return False
-        return self._indexes.full or self._gathered.kept_bytes > KEPT_BYTES or self._time_is_up
+        is_full = self._indexes.full or self._gathered.kept_bytes > KEPT_BYTES
+        return is_full or (not self._source.whole and self._time_is_up)
 
     @property
     def _time_is_up(self) -> bool:
@@ -167,8 +168,6 @@ class BufferingPublisher:
             while self._gathered and not self._registered(time.monotonic() + LONGEST_S):
                 pass
         except Unacceptable as refusal:
-            if self._source.whole:
-                raise Refused(f"All of these records must be one publish, which was refused: {refusal}") from refusal
             self._caution.begin({p: part.progress.end for p, part in self._gathered.parts.items()})
             self._start_over(f"a publish was refused: {refusal}")
             return
@@ -252,7 +251,7 @@ class BufferingPublisher:
 
     def end(self) -> None:
         """Finish publishes what has gathered; stop leaves it to whoever reads next."""
-        if self._bench.control.directive == "finish" and not self._source.whole:
+        if self._bench.control.directive == "finish":
             self.hand_off()
         self.give_up()
 

@@ -1,4 +1,7 @@
-"""A part of a rewind: records are read again by an ordinary consumer, and what they give now is published at once."""
+"""A part of a rewind: records are read again by an ordinary consumer, and what they give now is published.
+
+Nobody sees a publish before the last one of the part: as many as it needs are made, each within a publish's limits.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ingestion.segments.local import LocalStorage
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.rewind import MAX_OFFSETS, RewindSource
 from ingestion.sources.topic import PinnedTopic, TopicWatch, checked_properties
-from ingestion.specs.messages.protocol import Assignment
+from ingestion.specs.messages.protocol import Assignment, RepairRange
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
@@ -33,11 +36,11 @@ def _rewind(client: HttpControlPlane, control: Control) -> None:
     properties, policy = assignment.consumer_properties, assignment.address_policy
     watch = PinnedTopic(TopicWatch(properties, topic, policy), topic, ranges[0].topic_id)
 
-    def make_reader() -> RepairSource:
+    def make_reader(left: list[RepairRange]) -> RepairSource:
         return RepairSource(
             checked_properties(properties, policy),
             topic,
-            ranges,
+            left,
             lambda: control.directive != "continue",
             io_config.isolation,
             watch.identity,
@@ -49,7 +52,7 @@ def _rewind(client: HttpControlPlane, control: Control) -> None:
         surroundings = IndexerDependencies(
             client=client,
             topic=watch,
-            make_source=lambda _: RewindSource(make_reader),
+            make_source=lambda _: RewindSource(ranges, make_reader),
             storage=_storage(assignment, scratch),
             scratch=scratch,
             host=socket.gethostname(),
@@ -65,10 +68,14 @@ def _storage(assignment: Assignment, scratch: Path) -> DeepStorage:
 
 
 def for_rewind(spec: IngestionSpec) -> IngestionSpec:
-    """Any number of records may be unreadable, and none is late by the time of now: it was on time, or is not read."""
+    """Any number of records may be unreadable, and none is late by the time of now: it was on time, or is not read.
+
+    ``maxTotalRows`` is for a stream, whose rows are to be visible soon.
+    """
     unlimited = {"lateMessageRejectionPeriod": None, "earlyMessageRejectionPeriod": None, "replicas": 1}
     io_config = spec.ioConfig.model_copy(update=unlimited)
-    return without_parse_limits(spec).model_copy(update={"ioConfig": io_config})
+    tuning = without_parse_limits(spec).tuningConfig.model_copy(update={"maxTotalRows": None})
+    return spec.model_copy(update={"ioConfig": io_config, "tuningConfig": tuning})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from controlplane.publishing import fence
 from controlplane.publishing.models import Rewind, RewindPart
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.quarantine.models import QuarantinedRecord
-from controlplane.segments.models import Segment
+from controlplane.segments.models import HeldFile, Segment
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.models import Supervisor
@@ -171,6 +171,41 @@ def test_a_task_that_fails_is_followed_by_others_and_then_given_up(supervisor: S
     assert run_rewinds() == []
     part = RewindPart.objects.get()
     assert (part.state, part.reason, rows_in_use(supervisor)) == ("failed", "The registry refuses.", 30)
+
+
+def test_a_task_that_dies_between_pieces_is_followed_by_one_that_reads_the_rest(
+    supervisor: Supervisor, owner: Client
+) -> None:
+    asks(owner, supervisor, spec_version=1)
+    source = source_of(supervisor)
+    for low in (0, 4, 8):
+        [task] = run_rewinds()
+        epoch = fence.take_epoch(task_id=task, datasource=source.datasource, source=source, rewinds=True).epoch
+        send(request(epoch, {0: [(low, low + 4)]}, topic_id=source.topic_id), task=task)
+        end_task(Task.objects.get(pk=task), error="Killed.")
+        assert rows_in_use(supervisor) == 30
+    assert RewindPart.objects.get().attempts == 1  # each has gone on
+    [task] = run_rewinds()
+    assert [(r["start"], r["end"]) for r in Task.objects.get(pk=task).ranges] == [(12, 20)]
+    epoch = fence.take_epoch(task_id=task, datasource=source.datasource, source=source, rewinds=True).epoch
+    send(request(epoch, {0: [(12, 20)]}, topic_id=source.topic_id), task=task)
+    assert (RewindPart.objects.get().state, rows_in_use(supervisor)) == ("done", 30)
+    assert RewindPart.objects.get().rows_after == 20
+
+
+def test_pieces_of_a_part_that_has_failed_or_was_cancelled_go(supervisor: Supervisor, owner: Client) -> None:
+    begun = asks(owner, supervisor, spec_version=1).json()["rewind"]
+    source = source_of(supervisor)
+    [task] = run_rewinds()
+    epoch = fence.take_epoch(task_id=task, datasource=source.datasource, source=source, rewinds=True).epoch
+    send(request(epoch, {0: [(0, 4)]}, topic_id=source.topic_id), task=task)
+    run_rewinds()
+    assert RewindPart.objects.get().pieces.count() == 1
+    asks(owner, supervisor, "cancel/", rewind=begun)
+    run_rewinds()
+    assert not RewindPart.objects.get().pieces.exists()
+    assert not HeldFile.objects.exists()
+    assert rows_in_use(supervisor) == 30
 
 
 def test_what_kafka_has_no_more_is_refused_before_it_begins(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.errors import Conflict
 from controlplane.publishing import fence, rewinds
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import Receipt, Rewind, RewindPart
@@ -175,9 +175,9 @@ def test_a_part_is_published_whole_and_once(source: Source) -> None:
     send(request(start(source), {0: [(0, 10)]}))
     begun(source, chosen(source, 0, 10)[0])
     epoch = reading(source)
-    with pytest.raises(InvalidInput, match="published whole: 4 of its records"):
-        read_again(source, request(epoch, {0: [(0, 6)]}))
-    with pytest.raises(InvalidInput, match="2 of 10 records are no longer in Kafka"):
+    with pytest.raises(Conflict, match="2 of these records are not the part's"):
+        read_again(source, request(epoch, {0: [(0, 12)]}))
+    with pytest.raises(Conflict, match="2 of 10 records are no longer in Kafka"):
         read_again(source, request(epoch, {0: [(0, 8)]}, {0: Outcomes(empty=[(8, 10)])}))
     what = request(epoch, {0: [(0, 10)]})
     assert read_again(source, what) == read_again(source, what)  # an answer that was lost

@@ -192,7 +192,7 @@ class Migration(migrations.Migration):
                 ("reason", models.TextField(blank=True)),
                 ("attempts", models.IntegerField(default=0)),
                 ("task_id", models.CharField(blank=True, max_length=300)),
-                ("publish_id", models.UUIDField(null=True)),
+                ("publish_ids", ArrayField(base_field=models.UUIDField(), default=list)),
                 ("removal", models.BigIntegerField(null=True)),
                 ("rows_before", models.BigIntegerField(default=0)),
                 ("rows_after", models.BigIntegerField(default=0)),
@@ -216,5 +216,22 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [models.UniqueConstraint(fields=("rewind", "number"), name="one_part_per_number")],
             },
+        ),
+        migrations.CreateModel(
+            name="RewindPiece",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                ("epoch", models.IntegerField()),
+                ("ranges", models.JSONField()),
+                ("request", models.TextField()),
+                ("rows", models.BigIntegerField()),
+                ("created_at", models.DateTimeField()),
+                ("fence", models.ForeignKey(on_delete=models.CASCADE, related_name="+", to="publishing.indexerfence")),
+                (
+                    "part",
+                    models.ForeignKey(on_delete=models.CASCADE, related_name="pieces", to="publishing.rewindpart"),
+                ),
+            ],
+            options={"ordering": ["created_at", "id"]},
         ),
     ]

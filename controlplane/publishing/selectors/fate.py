@@ -188,7 +188,7 @@ def _explanation(outcome: str, receipt: Receipt, poison: QuarantinedRecord | Non
     text = _stored_text(lineage) if outcome == "stored" else _EXPLANATION.get(outcome, "")
     if poison is not None and outcome in _UNREAD:
         return f"{text} It was imported from a dead-letter topic into the quarantine."
-    if receipt.replay and RewindPart.objects.filter(publish_id=receipt.publish_id).exists():
+    if receipt.replay and RewindPart.objects.filter(publish_ids__contains=[receipt.publish_id]).exists():
         return f"A rewind read it again. {text}"
     return f"A replay took it from the quarantine. {text}" if receipt.replay else text
 

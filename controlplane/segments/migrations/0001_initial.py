@@ -327,6 +327,24 @@ class Migration(migrations.Migration):
             options={"constraints": [models.UniqueConstraint(fields=("datasource", "day"), name="one_sum_a_day")]},
         ),
         migrations.CreateModel(
+            name="HeldFile",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("path", models.CharField(max_length=1000)),
+                ("holder", models.UUIDField()),
+                (
+                    "datasource",
+                    models.ForeignKey(
+                        db_index=False, on_delete=models.CASCADE, related_name="+", to="datasources.datasource"
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["holder"], name="held_file_by_holder")],
+                "constraints": [models.UniqueConstraint(fields=("path",), name="one_holder_per_path")],
+            },
+        ),
+        migrations.CreateModel(
             name="IntervalChange",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
