@@ -34,7 +34,7 @@ def a_rewind(site: Site) -> Rewind:
         by=str(site.cast.users["owner"]),
         created_at=now,
     )
-    done = {"state": State.DONE, "ended_at": now, "publish_id": uuid.uuid4(), "rows_before": 5, "rows_after": 4}
+    done = {"state": State.DONE, "ended_at": now, "publish_ids": [uuid.uuid4()], "rows_before": 5, "rows_after": 4}
     rewind.parts.create(number=0, taken=[], ranges=[[0, 0, 5]], **done)
     rewind.parts.create(number=1, taken=[], ranges=[[0, 5, 9]])
     return rewind

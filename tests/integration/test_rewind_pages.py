@@ -50,7 +50,7 @@ def a_rewind(cast: Cast, *states: str, **fields: Any) -> Rewind:
             rows_after=7,
             after={"thrown_away": 3},
             ended_at=ended,
-            publish_id=uuid.uuid4(),
+            publish_ids=[uuid.uuid4()],
         )
     return rewind
 
