@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "controlplane.alerts",
     "controlplane.metrics",
     "controlplane.catalog",
+    "controlplane.query",
     "controlplane.api",
     "frontend",
 ]

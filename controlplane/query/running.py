@@ -20,7 +20,7 @@ from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.common.processes import passed_environment
 from controlplane.common.ready_process import ProcessDied, ReadyProcess
 from controlplane.datasources.masking import hidden_records
-from controlplane.query import cancelling
+from controlplane.query import cancelling, history
 from controlplane.query.conversation import Cancelled, Conversation
 from controlplane.query.planning import TableFiles, plan_files
 from controlplane.query.sys_rows import write_csv
@@ -84,6 +84,7 @@ class RunningQuery:
         self.tail = SqlTail()  # known after the last chunk
         self._process = process
         self._resources = ExitStack()
+        self._entry: history.Entry | None = None
 
     @property
     def masked(self) -> dict[str, str]:
@@ -96,9 +97,12 @@ class RunningQuery:
             while chunk := self._process.read_chunk():
                 yield chunk
             self.tail = SqlTail.model_validate_json(self._process.read_line())
+            self._note(self.tail.error)
         except ProcessDied as death:
-            raise BrokenOff(_death(death).detail) from None
+            self._note(error := _death(death).detail)
+            raise BrokenOff(error) from None
         except Cancelled:
+            self._note(cancelled=True)
             raise BrokenOff("The query was cancelled.") from None
         finally:
             self.close()
@@ -107,9 +111,16 @@ class RunningQuery:
         if self.tail.truncated and self.form != "json":
             raise BrokenOff(f"The result has more than {MAX_ROWS:,} rows.")
 
-    def hold(self, resources: ExitStack) -> None:
-        """Free these when it is closed."""
+    def _note(self, error: str = "", *, cancelled: bool = False) -> None:
+        if self._entry is not None:
+            self._entry.ends(error, cancelled=cancelled, rows=self.tail.rows)
+
+    def hold(self, resources: ExitStack, entry: history.Entry) -> None:
+        """Free these when it is closed, and say in the entry of the history how it has ended."""
         self._resources = resources
+        self._entry = entry
+        if self.head.plan is not None:
+            entry.ends(rows=None)
 
     def close(self) -> None:
         self._resources.close()
@@ -124,6 +135,7 @@ def run_query(
     """
     query_id = query_id or str(uuid4())
     with ExitStack() as resources:
+        entry = resources.enter_context(history.Entry(user, sql, query_id))
         release_connections()
         try:
             resources.enter_context(_slots.place(user.pk, WAIT_S))
@@ -133,10 +145,11 @@ def run_query(
         except ProcessDied as death:
             raise _death(death) from None
         except Cancelled:
+            entry.ends(cancelled=True)
             raise Conflict("The query was cancelled.") from None
         except OSError as error:
             raise Unavailable(f"The process of the query does not start: {error.strerror}.") from error
-        query.hold(resources.pop_all())
+        query.hold(resources.pop_all(), entry)
     return query
 
 

@@ -78,6 +78,7 @@ ACTIONS = {
         "acknowledge",
     ),
     "connection": ("create", "change", "delete", "rule", "transfer"),
+    "saved_query": ("share", "change", "delete"),
     # The site's: who came in, who did not, and what a role or a scope did not allow.
     "login": ("log_in", "fail", "second_factor_fail"),
     "request": ("refuse",),

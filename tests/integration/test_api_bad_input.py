@@ -171,6 +171,8 @@ WITH_BODY = {
     ("POST", "api/v1/supervisors/<str:supervisor_id>/rewinds/cancel/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/scale/"),
     ("POST", "api/v1/sql/"),
+    ("POST", "api/v1/sql/saved/"),
+    ("PUT", "api/v1/sql/saved/<int:number>/"),
     ("POST", "api/v1/tasks/"),
     ("POST", "api/v1/tasks/<str:task_id>/stop/"),
     ("POST", "api/v1/sampler/"),

@@ -39,6 +39,8 @@ LISTS = [
     "api/v1/alerts/rules/",
     "api/v1/alerts/receivers/",
     "api/v1/alerts/silences/",
+    "api/v1/sql/history/",
+    "api/v1/sql/saved/",
 ]
 BAD_PAGES = [
     "limit=abc",

@@ -146,6 +146,8 @@ ALONE = {
     "api/v1/validate/",
     "api/v1/sql/",  # masked columns are NULL there: test_sql
     "api/v1/sql/<str:query_id>/",
+    "api/v1/sql/saved/",
+    "api/v1/sql/saved/<int:number>/",
     "api/v1/datasources/<str:name>/compaction/",  # the same config as at Druid's address
     "druid/indexer/v1/taskStatus",
     "druid/indexer/v1/lockedIntervals",

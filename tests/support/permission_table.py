@@ -15,6 +15,7 @@ from django.http import HttpResponseBase
 from django.test import Client
 
 from controlplane.loading.models import Draft
+from controlplane.query.models import SavedQuery
 from ingestion.specs.causes import cause_of
 from tests.support.alerting import HOOK, alerting
 from tests.support.django_cast import ROLES, Cast, browsing_as, speaking_as, spec_for
@@ -77,7 +78,15 @@ def draft_of(cast: Cast) -> Draft:
     return Draft.objects.filter(**wanted).first() or Draft.objects.create(**wanted, document=document)
 
 
+def saved_query_of(cast: Cast) -> SavedQuery:
+    """The owner's, shared with team alpha."""
+    wanted = {"owner": cast.users["owner"], "team": cast.alpha, **STATEMENT}
+    return SavedQuery.objects.get_or_create(**wanted)[0]
+
+
 def _number(cast: Cast, pattern: str) -> int:
+    if "saved/" in pattern:
+        return saved_query_of(cast).pk
     if "/events/" in pattern:
         return cast.event.pk
     if "alerts/" in pattern:
@@ -118,6 +127,8 @@ def arguments(cast: Cast, pattern: str) -> dict[str, object]:
 V1, DS, SV, TASK = "api/v1/", "api/v1/datasources/", "api/v1/supervisors/", "api/v1/tasks/"
 ONE_DS, ONE_SV, ONE_TASK = f"{DS}<str:name>/", f"{SV}<str:supervisor_id>/", f"{TASK}<str:task_id>/"
 CAUSE_OF_CAST = cause_of("unparseable", "Malformed JSON at byte 12").fingerprint
+SAVED_QUERIES = f"{V1}sql/saved/"
+STATEMENT = {"name": "Flights", "statement": "SELECT 1"}
 DRAFTS = f"{V1}load/drafts/"
 DRAFT = f"{DRAFTS}<uuid:draft_id>/"
 ONE_DAY = {"interval": "2013-01-01/2013-01-02"}
@@ -350,6 +361,12 @@ REST = [
     Row("GET", f"{V1}records/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
     Row("POST", f"{V1}sql/", SEE, {"query": "SELECT count(*) FROM flights WHERE __time > '2100-01-01'"}),
     Row("DELETE", f"{V1}sql/<str:query_id>/", (404, 404, 404, 404, 401, 404)),
+    Row("GET", f"{V1}sql/history/", LOGGED_IN),
+    Row("GET", SAVED_QUERIES, LOGGED_IN),
+    Row("POST", SAVED_QUERIES, (201, 201, 201, 400, 401, 201), {**STATEMENT, "team": "alpha"}),
+    Row("GET", f"{SAVED_QUERIES}<int:number>/", SEE),
+    Row("PUT", f"{SAVED_QUERIES}<int:number>/", ADMINISTER, {**STATEMENT, "team": "alpha"}),
+    Row("DELETE", f"{SAVED_QUERIES}<int:number>/", instead(ADMINISTER, success=204)),
     Row("POST", f"{V1}sampler/", SAMPLE, PASTED),
     Row("POST", "api/sampler/", SAMPLE, PASTED),
     Row("GET", DRAFTS, LOGGED_IN),

@@ -6,17 +6,20 @@ import json
 from collections.abc import Iterable, Iterator
 
 from django.http import HttpResponseBase
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.api.base import HeadgateView, body_of
+from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, PageQuery, SearchQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import sql as serializers
 from controlplane.common.client_gone import is_gone
 from controlplane.common.streaming import Download
-from controlplane.query import cancelling
+from controlplane.query import cancelling, saved
+from controlplane.query.history import past_queries
 from controlplane.query.running import RunningQuery, run_query
 from ingestion.specs.messages.sql import Format
 
@@ -67,6 +70,73 @@ class SqlQueryView(HeadgateView):
     def delete(self, request: Request, query_id: str) -> Response:
         """Cancel one of your queries. Its answer is 409, or has no end if it has begun."""
         cancelling.cancel(self.actor, query_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class HistoryView(HeadgateView):
+    @extend_schema(
+        operation_id="list_past_sql",
+        tags=["sql"],
+        parameters=[PageQuery],
+        responses=page_schema(serializers.PastQuerySerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your last 200 queries that have ended, the last one first."""
+        page = page_of(
+            request, past_queries(self.actor), [Key("id", int, descending=True)], query_of(request, PageQuery)
+        )
+        return page_response(page, serializers.PastQuerySerializer)
+
+
+class SavedQueriesView(HeadgateView):
+    @extend_schema(
+        operation_id="list_saved_sql",
+        tags=["sql"],
+        parameters=[SearchQuery],
+        responses=page_schema(serializers.SavedQuerySerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your saved queries and those shared with your teams, by name."""
+        query = query_of(request, SearchQuery)
+        found = saved.saved_queries(self.actor, query.get("search", ""), query.get("team", ""))
+        page = page_of(request, found, [Key("name", str), Key("id", int)], query)
+        return page_response(page, serializers.SavedQuerySerializer)
+
+    @extend_schema(
+        operation_id="save_sql",
+        tags=["sql"],
+        request=serializers.SavedQueryBody,
+        responses={201: serializers.SavedQuerySerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Save a statement. It is not checked. Not for tokens with a scope."""
+        made = saved.save_query(user=self.actor, **body_of(request, serializers.SavedQueryBody))
+        headers = {"Location": reverse("api:saved-sql", args=[made.pk])}
+        return Response(serializers.SavedQuerySerializer(made).data, status.HTTP_201_CREATED, headers=headers)
+
+
+class SavedQueryView(HeadgateView):
+    @extend_schema(operation_id="get_saved_sql", tags=["sql"], responses=serializers.SavedQuerySerializer)
+    def get(self, request: Request, number: int) -> Response:
+        """One saved query."""
+        return Response(serializers.SavedQuerySerializer(saved.get_saved(self.actor, number)).data)
+
+    @extend_schema(
+        operation_id="change_saved_sql",
+        tags=["sql"],
+        request=serializers.SavedQueryBody,
+        responses=serializers.SavedQuerySerializer,
+    )
+    def put(self, request: Request, number: int) -> Response:
+        """Replace a saved query. Needs its owner or an admin of its team. Only the owner changes the team."""
+        body = body_of(request, serializers.SavedQueryBody)
+        changed = saved.change_saved(user=self.actor, saved=saved.get_saved(self.actor, number), **body)
+        return Response(serializers.SavedQuerySerializer(changed).data)
+
+    @extend_schema(operation_id="delete_saved_sql", tags=["sql"], responses={204: None})
+    def delete(self, request: Request, number: int) -> Response:
+        """Delete a saved query. Needs its owner or an admin of its team."""
+        saved.delete_saved(user=self.actor, saved=saved.get_saved(self.actor, number))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -235,6 +235,10 @@ urlpatterns = [
     path("load/drafts/<uuid:draft_id>/dry-run/", load.DryRunView.as_view(), name="draft-dry-run"),
     path("load/drafts/<uuid:draft_id>/submit/", load.SubmitView.as_view(), name="draft-submit"),
     path("sql/", sql.SqlView.as_view(), name="sql"),
+    # No query has such an id.
+    path("sql/history/", sql.HistoryView.as_view(), name="sql-history"),
+    path("sql/saved/", sql.SavedQueriesView.as_view(), name="all-saved-sql"),
+    path("sql/saved/<int:number>/", sql.SavedQueryView.as_view(), name="saved-sql"),
     path("sql/<str:query_id>/", sql.SqlQueryView.as_view(), name="sql-query"),
     path("sampler/", sampling.SamplerView.as_view(), name="sampler"),
     path("validate/", records.ValidateView.as_view(), name="validate"),
