@@ -81,7 +81,7 @@ def draft_of(cast: Cast) -> Draft:
 def saved_query_of(cast: Cast) -> SavedQuery:
     """The owner's, shared with team alpha."""
     wanted = {"owner": cast.users["owner"], "team": cast.alpha, **STATEMENT}
-    return SavedQuery.objects.get_or_create(**wanted)[0]
+    return SavedQuery.objects.filter(**wanted).first() or SavedQuery.objects.create(**wanted)
 
 
 def _number(cast: Cast, pattern: str) -> int:
