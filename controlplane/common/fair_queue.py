@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,10 +14,41 @@ class NoPlace(Exception):
     """There was none in time, or this user has too many waiting already."""
 
 
+Groups = Mapping[Hashable, int]  # each with the number of places that it holds at most
+
+
 @dataclass(frozen=True, eq=False)
 class _Waiting:
     user: Hashable
     number: int
+    groups: Groups
+
+
+class Place:
+    """One that a user holds."""
+
+    def __init__(self, places: FairPlaces, user: Hashable) -> None:
+        self._places, self._user = places, user
+        self._groups: Groups = {}
+        self._is_held = True
+
+    def join(self, groups: Groups, within_s: float) -> None:
+        """Hold it for these groups, too. Raises ``NoPlace``.
+
+        Where a group has no room, the place goes to others until there is: who waits for one group keeps nobody of
+        another one waiting.
+        """
+        all_groups = {**self._groups, **groups}
+        if not self._places.enter(groups):
+            self.release()
+            self._places.acquire(self._user, within_s, all_groups)
+            self._is_held = True
+        self._groups = all_groups
+
+    def release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._places.release(self._user, self._groups)
 
 
 class FairPlaces:
@@ -31,31 +62,46 @@ class FairPlaces:
         self._places, self._per_user, self._max_waiting = places, per_user, waiting
         self._changed = threading.Condition()
         self._held: Counter[Hashable] = Counter()
+        self._held_by_group: Counter[Hashable] = Counter()
         self._queue: list[_Waiting] = []
         self._last_served: dict[Hashable, int] = {}  # when each of them had a place last, while anybody waits
         self._clock = 0
 
     @contextmanager
-    def place(self, user: Hashable, within_s: float) -> Iterator[None]:
+    def place(self, user: Hashable, within_s: float) -> Iterator[Place]:
         """Hold a place. Raises ``NoPlace``."""
-        self._acquire(user, within_s)
+        self.acquire(user, within_s, {})
+        place = Place(self, user)
         try:
-            yield
+            yield place
         finally:
-            self._release(user)
+            place.release()
 
-    def _acquire(self, user: Hashable, within_s: float) -> None:
+    def enter(self, groups: Groups) -> bool:
+        """Whether there was room in all of them at once."""
+        with self._changed:
+            has_room = self._has_room(groups)
+            if has_room:
+                self._held_by_group.update(groups.keys())
+            return has_room
+
+    def _has_room(self, groups: Groups) -> bool:
+        return all(self._held_by_group[group] < most for group, most in groups.items())
+
+    def acquire(self, user: Hashable, within_s: float, groups: Groups) -> None:
+        """Wait for a place. Raises ``NoPlace``."""
         deadline = time.monotonic() + within_s
         with self._changed:
             if sum(w.user == user for w in self._queue) >= self._max_waiting:
                 raise NoPlace
-            mine = _Waiting(user, self._tick())
+            mine = _Waiting(user, self._tick(), groups)
             self._queue.append(mine)
             try:
                 while self._next_waiting() is not mine:
                     if not self._changed.wait(deadline - time.monotonic()):
                         raise NoPlace
                 self._held[user] += 1
+                self._held_by_group.update(groups.keys())
                 self._last_served[user] = self._tick()
             finally:
                 self._queue.remove(mine)
@@ -63,8 +109,11 @@ class FairPlaces:
                     self._last_served.clear()
                 self._changed.notify_all()
 
-    def _release(self, user: Hashable) -> None:
+    def release(self, user: Hashable, groups: Groups) -> None:
+        """Give it back."""
         with self._changed:
+            self._held_by_group.subtract(groups.keys())
+            self._held_by_group += Counter()
             self._held[user] -= 1
             self._held += Counter()  # drops who holds none
             self._changed.notify_all()
@@ -74,7 +123,8 @@ class FairPlaces:
         free = self._places - self._held.total()
         if free <= 0:
             return None
-        eligible = [w for w in self._queue if self._held[w.user] < (self._per_user if free > 1 else 1)]
+        most = self._per_user if free > 1 else 1
+        eligible = [w for w in self._queue if self._held[w.user] < most and self._has_room(w.groups)]
         return min(eligible, key=self._rank, default=None)
 
     def _rank(self, waiting: _Waiting) -> tuple[int, int, int]:

@@ -16,12 +16,13 @@ from django.conf import settings
 
 from controlplane.common.database import release_connections
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
-from controlplane.common.fair_queue import FairPlaces, NoPlace
+from controlplane.common.fair_queue import FairPlaces, NoPlace, Place
 from controlplane.common.processes import passed_environment
 from controlplane.common.ready_process import ProcessDied, ReadyProcess
 from controlplane.datasources.masking import hidden_records
 from controlplane.query import cancelling, history
 from controlplane.query.conversation import Cancelled, Conversation
+from controlplane.query.limits import QueryLimits, limits_of, site_limits, too_many_queries
 from controlplane.query.planning import TableFiles, plan_files
 from controlplane.query.sys_rows import write_csv
 from controlplane.query.sys_tables import SYS_TABLES
@@ -32,6 +33,7 @@ from controlplane.teams.models import User
 from ingestion.specs.messages.sql import (
     Format,
     SqlHead,
+    SqlLimits,
     SqlOrder,
     SqlStatement,
     SqlTable,
@@ -45,8 +47,6 @@ MAX_CONCURRENT = 4  # of one web process
 MAX_CONCURRENT_PER_USER = 2
 MAX_WAITING_PER_USER = 4
 WAIT_S = 10.0
-MAX_ROWS = 1_000_000  # of a result
-TEMPORARY_PER_MEMORY = 4  # bytes on disk for each byte of memory
 SHOWN_STATEMENT = 2_000  # characters in the audit trail
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,13 @@ class RunningQuery:
     """The answer of a query: what is known at once, and its ``chunks``. Closing it ends the process."""
 
     def __init__(
-        self, query_id: str, form: Format, tables: list[PlannedTable], head: SqlHead, process: Conversation
+        self,
+        query_id: str,
+        form: Format,
+        tables: list[PlannedTable],
+        head: SqlHead,
+        process: Conversation,
+        limits: QueryLimits,
     ) -> None:
         self.query_id = query_id
         self.form = form
@@ -83,6 +89,7 @@ class RunningQuery:
         self.head = head
         self.tail = SqlTail()  # known after the last chunk
         self._process = process
+        self._limits = limits
         self._resources = ExitStack()
         self._entry: history.Entry | None = None
 
@@ -99,7 +106,7 @@ class RunningQuery:
             self.tail = SqlTail.model_validate_json(self._process.read_line())
             self._note(self.tail.error)
         except ProcessDied as death:
-            self._note(error := _death(death).detail)
+            self._note(error := _death(death, self._limits).detail)
             raise BrokenOff(error) from None
         except Cancelled:
             self._note(cancelled=True)
@@ -109,7 +116,8 @@ class RunningQuery:
         if self.tail.error:
             raise BrokenOff(self.tail.error)
         if self.tail.truncated and self.form != "json":
-            raise BrokenOff(f"The result has more than {MAX_ROWS:,} rows.")
+            rows = self._limits.rows
+            raise BrokenOff(f"The result has more than {int(rows.amount):,} rows. {rows.whose}")
 
     def _note(self, error: str = "", *, cancelled: bool = False) -> None:
         if self._entry is not None:
@@ -131,19 +139,17 @@ def run_query(
 ) -> RunningQuery:
     """Run it until its first rows are there. The caller closes it. If whoever asked is gone, it ends within a second.
 
-    Raises ``InvalidInput``, ``NotFound``, ``Conflict`` and ``Unavailable``.
+    Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``, ``Conflict`` and ``Unavailable``.
     """
     query_id = query_id or str(uuid4())
     with ExitStack() as resources:
         entry = resources.enter_context(history.Entry(user, sql, query_id))
         release_connections()
         try:
-            resources.enter_context(_slots.place(user.pk, WAIT_S))
-            query = _started(resources, user, sql, form, query_id, is_gone)
+            place = resources.enter_context(_slots.place(user.pk, WAIT_S))
+            query = _started(resources, place, user, sql, form, query_id, is_gone)
         except NoPlace:
             raise Unavailable("Other queries are running. Try again in a few seconds.") from None
-        except ProcessDied as death:
-            raise _death(death) from None
         except Cancelled:
             entry.ends(cancelled=True)
             raise Conflict("The query was cancelled.") from None
@@ -154,10 +160,10 @@ def run_query(
 
 
 def _started(
-    resources: ExitStack, user: User, sql: str, form: Format, query_id: str, is_gone: Callable[[], bool]
+    resources: ExitStack, place: Place, user: User, sql: str, form: Format, query_id: str, is_gone: Callable[[], bool]
 ) -> RunningQuery:
-    seconds = time_limit_s()
-    cancelling.register(user, query_id, seconds)
+    limits = site_limits()
+    cancelling.register(user, query_id, limits.seconds.amount + WAIT_S)
     resources.callback(cancelling.forget, user, query_id)
     scratch = resources.enter_context(TemporaryDirectory(prefix="headgate-sql-", ignore_cleanup_errors=True))
     process = Conversation(ready_process.connect(), lambda: is_gone() or cancelling.is_cancelled(user, query_id))
@@ -165,32 +171,41 @@ def _started(
     process.send(
         SqlStatement(
             sql=sql,
-            time_s=seconds,
-            memory_bytes=settings.SQL_MEMORY_BYTES,
-            temporary_bytes=TEMPORARY_PER_MEMORY * settings.SQL_MEMORY_BYTES,
+            time_s=limits.seconds.amount + WAIT_S,
+            memory_bytes=int(limits.memory_bytes.amount),
+            temporary_bytes=limits.temporary_bytes,
         )
     )
-    asked = SqlTables.model_validate_json(process.read_line())
-    if asked.refusal:
-        raise _refusal(asked.refusal)
-    tables = _plan(user, asked)
-    _write_sys_tables(user, tables, scratch, seconds, process.check)
-    _record(user, tables, sql, query_id)
-    process.send(_order(tables, scratch, form))
-    release_connections()
-    head = SqlHead.model_validate_json(process.read_line())
+    try:
+        asked = SqlTables.model_validate_json(process.read_line())
+        if asked.refusal:
+            raise _refusal(asked.refusal)
+        found = find_tables(user, asked.tables)
+        limits = limits_of({t.datasource.team for t in found if t.datasource is not None})
+        _join(place, limits)
+        tables = _plan(found, asked)
+        _write_sys_tables(user, tables, scratch, limits, process.check)
+        _record(user, tables, sql, query_id)
+        process.send(_order(tables, scratch, form, limits))
+        release_connections()
+        head = SqlHead.model_validate_json(process.read_line())
+    except ProcessDied as death:
+        raise _death(death, limits) from None
     if head.refusal:
         raise Unavailable(head.refusal) if head.unavailable else _refusal(head.refusal)
-    return RunningQuery(query_id, form, tables, head, process)
+    return RunningQuery(query_id, form, tables, head, process, limits)
 
 
-def time_limit_s() -> float:
-    """How long a query may run. Files stay for a lease after their segments are replaced: no query runs longer."""
-    return float(min(settings.SQL_TIMEOUT, settings.SNAPSHOT_LEASE).total_seconds())
+def _join(place: Place, limits: QueryLimits) -> None:
+    """Wait until the teams have room for one more query. Raises ``Unavailable``."""
+    release_connections()
+    try:
+        place.join({team: most for team, (_, most) in limits.queries.items()}, WAIT_S)
+    except NoPlace:
+        raise too_many_queries(limits) from None
 
 
-def _plan(user: User, asked: SqlTables) -> list[PlannedTable]:
-    tables = find_tables(user, asked.tables)
+def _plan(tables: Sequence[UserTable], asked: SqlTables) -> list[PlannedTable]:
     files = plan_files(tables, asked.tables)
     return [
         PlannedTable(table, use, planned, time_of(use.start_us), time_of(use.end_us))
@@ -199,7 +214,7 @@ def _plan(user: User, asked: SqlTables) -> list[PlannedTable]:
 
 
 def _write_sys_tables(
-    user: User, tables: Sequence[PlannedTable], scratch: str, seconds: float, check: Callable[[], None]
+    user: User, tables: Sequence[PlannedTable], scratch: str, limits: QueryLimits, check: Callable[[], None]
 ) -> None:
     """A file for each table of ``sys``, in the query's own folder."""
     hidden = hidden_records(user) if any(t.table.datasource is None for t in tables) else {}
@@ -211,20 +226,26 @@ def _write_sys_tables(
         planned.files.rows, planned.files.csv_bytes = write_csv(
             place,
             table.read(user, planned.use, hidden),
-            seconds=seconds,
-            most_bytes=TEMPORARY_PER_MEMORY * settings.SQL_MEMORY_BYTES,
+            seconds=limits.seconds.amount,
+            most_bytes=limits.temporary_bytes,
             check=check,
             too_many=f"sys.{planned.table.name} is too large. Add a condition to WHERE, such as {table.example}.",
         )
 
 
-def _order(tables: Sequence[PlannedTable], scratch: str, form: Format) -> SqlOrder:
+def _order(tables: Sequence[PlannedTable], scratch: str, form: Format, limits: QueryLimits) -> SqlOrder:
     return SqlOrder(
         deep_storage=settings.DEEP_STORAGE,
         tables=[SqlTable(columns=t.table.columns, files=t.files.files, csv=t.files.csv) for t in tables],
         scratch=scratch,
         format=form,
-        max_rows=MAX_ROWS,
+        max_rows=int(limits.rows.amount),
+        limits=SqlLimits(
+            time_s=limits.seconds.amount,
+            memory_bytes=int(limits.memory_bytes.amount),
+            temporary_bytes=limits.temporary_bytes,
+            more_memory=limits.memory_bytes.whose,
+        ),
     )
 
 
@@ -244,11 +265,14 @@ def _refusal(text: str) -> InvalidInput:
     return InvalidInput(text, [FieldError("/query", text, "query")])
 
 
-def _death(death: ProcessDied) -> HeadgateError:
+def _death(death: ProcessDied, limits: QueryLimits) -> HeadgateError:
     if death.code == -signal.SIGALRM:
         return _refusal(
-            f"The query did not finish within {time_limit_s():g} s, sending its rows included. Compare __time with a "
-            "shorter time range, or read fewer columns."
+            f"The query did not finish within {limits.seconds.amount:g} s, sending its rows included. Compare __time "
+            f"with a shorter time range, or read fewer columns. {limits.seconds.whose}"
         )
     log.warning("the process of a query ended with %s", death.code)
-    return _refusal("The process of the query died: the query may need too much memory. Nothing else is affected.")
+    return _refusal(
+        "The process of the query died: the query may need too much memory. Nothing else is affected. "
+        f"{limits.memory_bytes.whose}"
+    )

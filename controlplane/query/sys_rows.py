@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,8 +72,9 @@ def write_csv(
     Raises ``InvalidInput``.
     """
     size = count = 0
-    with place.open("wb") as file:
-        for block, count in _copied(rows, seconds) if isinstance(rows, Query) else _formatted(rows):  # noqa: B007
+    blocks = _copied(rows, seconds) if isinstance(rows, Query) else _formatted(rows)
+    with place.open("wb") as file, closing(blocks):  # what is not copied to its end holds the connection
+        for block, count in blocks:  # noqa: B007
             size += file.write(block)
             if size > most_bytes:
                 raise InvalidInput(f"{too_many} It has more than {most_bytes // 1024**2} MiB.")
@@ -82,7 +84,7 @@ def write_csv(
     return count, size
 
 
-def _copied(query: Query, seconds: float) -> Iterator[tuple[bytes, int]]:
+def _copied(query: Query, seconds: float) -> Generator[tuple[bytes, int], None, None]:
     """PostgreSQL's CSV with the number of its rows, which is known with the last block."""
     if not query.sql:
         return
@@ -100,7 +102,7 @@ def _copied(query: Query, seconds: float) -> Iterator[tuple[bytes, int]]:
         ) from None
 
 
-def _formatted(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[bytes, int]]:
+def _formatted(rows: Iterable[Sequence[Any]]) -> Generator[tuple[bytes, int], None, None]:
     block: list[str] = []
     count = 0
     for row in rows:

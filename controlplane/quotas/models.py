@@ -21,6 +21,11 @@ class Quota(models.Model):
     indexers = models.PositiveIntegerField(null=True)  # at once
     rows_a_day = models.PositiveBigIntegerField(null=True)  # a day of UTC
     stored_bytes = models.PositiveBigIntegerField(null=True)
+    # Of each query in SQL on the team's datasources, and of those at a time.
+    sql_seconds = models.PositiveIntegerField(null=True)
+    sql_mebibytes = models.PositiveIntegerField(null=True)
+    sql_rows = models.PositiveIntegerField(null=True)
+    sql_queries = models.PositiveIntegerField(null=True)
     # What the last look found, for all who ask: whether they read on must not differ from what they are told.
     used_up = models.CharField(max_length=12, choices=UsedUp.choices, default="", blank=True)
     used_up_since = models.DateTimeField(null=True)

@@ -28,8 +28,11 @@ from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import require_site_admin
 from controlplane.teams.services import lock_team
 
-LIMITS = ("indexers", "rows_a_day", "stored_bytes")
+USED_UP_BY_TASKS = ("indexers", "rows_a_day", "stored_bytes")
+OF_QUERIES = ("sql_seconds", "sql_mebibytes", "sql_rows", "sql_queries")  # each query's own: nothing is used up
+LIMITS = (*USED_UP_BY_TASKS, *OF_QUERIES)
 MAX_VALUES = {"indexers": 1_000_000, "rows_a_day": 10**15, "stored_bytes": 10**18}
+MAX_VALUES |= {"sql_seconds": 86_400, "sql_mebibytes": 1_000_000, "sql_rows": 1_000_000, "sql_queries": 1_000}
 UsedUp = Quota.UsedUp
 
 

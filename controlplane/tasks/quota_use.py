@@ -28,13 +28,15 @@ class QuotaShare:
     """One limit and what is used of it."""
 
     name: str
-    used: int
+    used: int | None  # None: of each query in SQL
     limit: int | None
 
     @property
     def percent(self) -> int | None:
         """Rounded down, 100 at most."""
-        return None if self.limit is None else 100 if not self.limit else min(100, 100 * self.used // self.limit)
+        if self.used is None or self.limit is None:
+            return None
+        return 100 if not self.limit else min(100, 100 * self.used // self.limit)
 
 
 def use_of(team: Team) -> QuotaUse:
@@ -47,7 +49,7 @@ def shares(user: User, team: Team) -> list[QuotaShare]:
     """Each limit with its use. Raises ``NotAllowed``: the team's admins see them."""
     require(user, Action.ADMINISTER, team)
     quota, used = quota_of(team), use_of(team)
-    return [QuotaShare(name, getattr(used, name), getattr(quota, name)) for name in LIMITS]
+    return [QuotaShare(name, getattr(used, name, None), getattr(quota, name)) for name in LIMITS]
 
 
 def mark_used_up() -> None:

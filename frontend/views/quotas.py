@@ -17,6 +17,8 @@ from frontend.views.team_tabs import team_page
 
 MONTHS_SHOWN = 24
 LABELS = {"indexers": "Indexers", "rows_a_day": "Rows a day (UTC)", "stored_bytes": "Stored bytes"}
+LABELS |= {"sql_seconds": "Seconds of a query", "sql_mebibytes": "Memory of a query (MiB)"}
+LABELS |= {"sql_rows": "Rows of a query's result", "sql_queries": "Queries at a time"}
 
 
 class QuotaForm(forms.Form):

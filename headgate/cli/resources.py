@@ -283,9 +283,10 @@ class Teams(Named):
         return super().write(client, manifest, found or Found(self.path(manifest.name), {}), dry_run)
 
 
+QUOTAS = ("indexers", "rows_a_day", "stored_bytes", "sql_seconds", "sql_mebibytes", "sql_rows", "sql_queries")
 RESOURCES: dict[str, Resource] = {
     "team": Teams(),
-    "quotas": Quotas("teams", "quotas", ("indexers", "rows_a_day", "stored_bytes")),
+    "quotas": Quotas("teams", "quotas", QUOTAS),
     "member": Members(),
     "connection": Connections(),
     "alert-receiver": Receivers(),

@@ -180,7 +180,9 @@ _OF_FILES += (duckdb.InternalException,)
 def refusal_of(error: duckdb.Error, asked: SqlStatement, order: SqlOrder) -> tuple[str, bool]:
     """What the user is told of an error of DuckDB's, and whether the statement is not at fault. Names no file."""
     if isinstance(error, duckdb.OutOfMemoryException):
-        return f"The query needs more than {asked.memory_bytes // 1024**2} MiB of memory or temporary space.", False
+        more = f" {order.limits.more_memory}" if order.limits else ""
+        memory, files = asked.memory_bytes // 1024**2, asked.temporary_bytes // 1024**2
+        return f"The query needs more than {memory} MiB of memory, or {files} MiB of temporary files.{more}", False
     text = str(error)
     if isinstance(error, _OF_FILES) or _names_file(text, order):
         return "A segment's file can't be read. The log of the web process has the cause.", True

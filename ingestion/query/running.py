@@ -38,7 +38,25 @@ def answer(orders: BinaryIO, answers: BinaryIO) -> None:
     _send(answers, SqlTables(tables=tables, explain=statement.explain))
     line = orders.readline()
     if line:
-        _run(asked, statement, SqlOrder.model_validate_json(line), answers)
+        order = SqlOrder.model_validate_json(line)
+        _run(_narrowed(asked, order), statement, order, answers)
+
+
+def _narrowed(asked: SqlStatement, order: SqlOrder) -> SqlStatement:
+    """With the order's limits, which hold from now on."""
+    limits = order.limits
+    if limits is None:
+        return asked
+    left_s, _ = signal.getitimer(signal.ITIMER_REAL)
+    narrowed = asked.model_copy(
+        update={
+            "time_s": min(left_s, limits.time_s),
+            "memory_bytes": min(asked.memory_bytes, limits.memory_bytes),
+            "temporary_bytes": min(asked.temporary_bytes, limits.temporary_bytes),
+        }
+    )
+    _limit(narrowed)
+    return narrowed
 
 
 def _limit(asked: SqlStatement) -> None:
@@ -46,6 +64,8 @@ def _limit(asked: SqlStatement) -> None:
     signal.setitimer(signal.ITIMER_REAL, asked.time_s)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + 2 * asked.memory_bytes + _BESIDE_BYTES
+    _, before = resource.getrlimit(resource.RLIMIT_AS)
+    most = most if before == resource.RLIM_INFINITY else min(most, before)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

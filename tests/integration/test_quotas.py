@@ -247,8 +247,8 @@ def test_only_the_sites_administrators_set_them_and_the_trail_has_it(cast: Cast,
     assert clients["superuser"].put(ADDRESS, body, content_type="application/json").status_code == 200
     assert clients["superuser"].put(ADDRESS, body, content_type="application/json").status_code == 200
     entry = AuditEntry.objects.get(action="quota")
-    assert entry.detail["before"] == {"indexers": None, "rows_a_day": None, "stored_bytes": None}
-    assert entry.detail["after"] == {"indexers": 4, "rows_a_day": None, "stored_bytes": None}
+    assert entry.detail["before"] == dict.fromkeys(quotas.LIMITS)
+    assert entry.detail["after"] == {**dict.fromkeys(quotas.LIMITS), "indexers": 4}
     form = browsing_as(cast, "superuser").post(PAGE, {"indexers": "", "rows_a_day": "50", "stored_bytes": "x"})
     assert form.status_code == 400
     assert Quota.objects.get().indexers == 4

@@ -19,7 +19,7 @@ from controlplane.common.processes import passed_environment
 from controlplane.common.ready_process import ReadyProcess
 from controlplane.datasources.masking import set_masks
 from controlplane.datasources.models import Datasource
-from controlplane.query import cancelling, running
+from controlplane.query import cancelling, limits, running
 from controlplane.segments.models import Segment
 from controlplane.teams.models import AuditEntry
 from ingestion.segments.deep_storage import open_deep_storage
@@ -217,7 +217,7 @@ def test_a_query_ends_when_its_time_is_over(clients: dict[str, Client], june: Da
 def test_no_query_runs_longer_than_its_files_stay(settings: Any) -> None:
     """The deletion waits a lease after a segment becomes unused, so a query needs no lease of its own."""
     settings.SQL_TIMEOUT = 3 * settings.SNAPSHOT_LEASE
-    assert running.time_limit_s() == settings.SNAPSHOT_LEASE.total_seconds()
+    assert limits.site_limits().seconds.amount == settings.SNAPSHOT_LEASE.total_seconds()
 
 
 def test_a_query_that_needs_too_much_memory_harms_nobody(
@@ -232,7 +232,7 @@ def test_a_query_that_needs_too_much_memory_harms_nobody(
 def test_a_result_with_too_many_rows_says_so(
     clients: dict[str, Client], june: Datasource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "MAX_ROWS", 4)
+    monkeypatch.setattr(limits, "MAX_ROWS", 4)
     answer = result(clients["operator"], "SELECT n FROM june ORDER BY n")
     assert (answer["rows"], answer["truncated"]) == ([[0], [1], [2], [3]], True)
     response = send(clients["operator"], "SELECT n FROM june", format="csv")

@@ -19,13 +19,17 @@ from controlplane.teams.selectors import get_team
 
 class ShareSerializer(serializers.Serializer[Any]):
     limit = serializers.IntegerField(allow_null=True, help_text="The limit. Null if there is none.")
-    used = serializers.IntegerField()
+    used = serializers.IntegerField(allow_null=True, help_text="Null for limits of queries.")
 
 
 class QuotasSerializer(serializers.Serializer[Any]):
     indexers = ShareSerializer(help_text="Indexers that run at the same time.")
     rows_a_day = ShareSerializer(help_text="Rows published since 0:00 UTC.")
     stored_bytes = ShareSerializer(help_text="Bytes of used segments.")
+    sql_seconds = ShareSerializer(help_text="Seconds of a query in SQL.")
+    sql_mebibytes = ShareSerializer(help_text="Memory of a query in SQL, in MiB.")
+    sql_rows = ShareSerializer(help_text="Rows of a query's result.")
+    sql_queries = ShareSerializer(help_text="Queries in SQL that run at the same time, in each web process.")
     used_up = serializers.CharField(
         help_text="The used-up quota that stops the team's tasks: `rows_a_day` or `stored_bytes`. Else empty."
     )

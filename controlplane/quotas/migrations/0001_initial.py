@@ -14,6 +14,10 @@ class Migration(migrations.Migration):
                 ("indexers", models.PositiveIntegerField(null=True)),
                 ("rows_a_day", models.PositiveBigIntegerField(null=True)),
                 ("stored_bytes", models.PositiveBigIntegerField(null=True)),
+                ("sql_seconds", models.PositiveIntegerField(null=True)),
+                ("sql_mebibytes", models.PositiveIntegerField(null=True)),
+                ("sql_rows", models.PositiveIntegerField(null=True)),
+                ("sql_queries", models.PositiveIntegerField(null=True)),
                 (
                     "used_up",
                     models.CharField(

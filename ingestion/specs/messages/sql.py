@@ -66,12 +66,22 @@ class SqlTable(Message):
     csv: str = ""
 
 
+class SqlLimits(Message):
+    """What the process may use from now on; never more than its statement said."""
+
+    time_s: float = Field(gt=0)
+    memory_bytes: int = Field(gt=0)
+    temporary_bytes: int = Field(gt=0)
+    more_memory: str = ""  # a sentence for a query that needs more
+
+
 class SqlOrder(Message):
     deep_storage: str
     tables: list[SqlTable]
     scratch: str  # an empty folder for temporary files
     format: Format
     max_rows: int
+    limits: SqlLimits | None = None  # None: those of the statement
 
 
 class SqlHead(Message):
