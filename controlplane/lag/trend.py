@@ -36,6 +36,7 @@ class LagTrend:
     read_in_minute: int | None = None  # by how much what no indexer held became less within the last minute
     ended_per_s: float | None = None  # records, stored or not, over the time that ``records_per_s`` has
     passed: int = 0  # of ``lag``, what lies before the stored offsets: the reader has passed it, only backfills read it
+    passed_stays: bool = False  # nothing of that was read within the last minute
 
     @property
     def ahead(self) -> int:
@@ -67,7 +68,8 @@ _TRENDS = f"""
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
                 / extract(epoch FROM newest.observed_at - born.at) END,
            minute.unread - newest.unread,
-           greatest(0, newest.ended - CASE WHEN is_new THEN 0 ELSE earlier.ended END), newest.passed
+           greatest(0, newest.ended - CASE WHEN is_new THEN 0 ELSE earlier.ended END), newest.passed,
+           newest.passed >= minute.passed
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
         SELECT at, observed_at, lag, {_PASSED} AS passed, {_UNREAD} AS unread, processed, processed - beside AS stored,
@@ -84,7 +86,7 @@ _TRENDS = f"""
         ORDER BY at LIMIT 1
     ) AS earlier ON true
     LEFT JOIN LATERAL (
-        SELECT observed_at, processed, {_UNREAD} AS unread FROM lag_lagsample
+        SELECT observed_at, processed, {_UNREAD} AS unread, {_PASSED} AS passed FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s
           AND observed_at <= newest.observed_at - %(minute)s ORDER BY at DESC LIMIT 1
     ) AS minute ON true
@@ -131,6 +133,7 @@ def _trend(
     read: int | None,
     ended_since: int | None,
     passed: int,
+    passed_stays: bool | None,
 ) -> LagTrend:
     """``began``: nothing had been stored before."""
     if stored is None or not stored_over:
@@ -140,7 +143,7 @@ def _trend(
     ended_rate = (ended_since or 0) / max(stored_over, MINUTE).total_seconds()
     elapsed = over or timedelta()
     counted = (ended or 0, quarantined or 0, read, ended_rate)
-    return LagTrend(at, lag, unread, before, elapsed, rate, rate_now, *counted, passed)
+    return LagTrend(at, lag, unread, before, elapsed, rate, rate_now, *counted, passed, bool(passed_stays))
 
 
 # The finest resolution that has such a sample. The coarser ones keep the largest lag of their stretch.

@@ -44,9 +44,9 @@ def health_of(facts: HealthFacts) -> Health:
 
 def filling_text(facts: HealthFacts) -> str:
     """What its backfills have still to read, or what nothing reads, as a sentence; empty without any."""
-    progress, passed = facts.filling, facts.lag.passed if facts.lag else 0
-    if progress is None and passed and facts.terminated is None:
-        return f"It has passed {count(passed, 'offset')} that no running backfill reads: see its page Backfills."
+    progress, lag = facts.filling, facts.lag
+    if progress is None and lag and lag.passed and lag.passed_stays and facts.terminated is None:
+        return f"It has passed {count(lag.passed, 'offset')} that no running backfill reads: see its page Backfills."
     if progress is None or not progress.left:
         return ""
     done_at = "" if progress.time_left is None else f", done at about {facts.now + progress.time_left:%H:%M} UTC"

@@ -96,8 +96,17 @@ def test_a_trend_leaves_out_what_only_backfills_read(source: Source) -> None:
     trend = lag_trends([source.pk])[source.pk]
     assert (trend.lag, trend.passed, trend.ahead, trend.before, trend.unread) == (5_056, 5_000, 56, 75, 36)
     assert trend.records_per_s == pytest.approx(60 / 60)
+    assert not trend.passed_stays, "it is not known for a minute yet"
     assert last_time_within({source.pk: 55.0})[source.pk] is not None
     assert last_time_within({source.pk: 30.0})[source.pk] is None
+
+
+@pytest.mark.parametrize(("a_minute_ago", "stays"), [(5_000, True), (5_001, False), (4_000, True)])
+def test_what_nothing_reads_stays_for_a_minute(source: Source, a_minute_ago: int, stays: bool) -> None:
+    now = timezone.now()
+    sample(source, now - timedelta(seconds=70), lag=a_minute_ago, partitions=[a_minute_ago], passed=[a_minute_ago])
+    sample(source, now, lag=5_000, partitions=[5_000], passed=[5_000])
+    assert lag_trends([source.pk])[source.pk].passed_stays is stays
 
 
 def test_what_a_new_reader_quarantines_before_the_first_look_counts(source: Source) -> None:
