@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from controlplane.common.database import try_advisory_lock
 from controlplane.lag.topic_lag import begins_at_start
 from controlplane.publishing.offset_gaps import OffsetGap, extents, leading_gaps, offset_gaps
 from controlplane.sources.models import Source
@@ -28,12 +29,21 @@ from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.inputs.sources import all_traits
 
 HOLES_A_TASK = 1000
+_LOCK = 0x52455041
 IS_AT_REST = Q(suspended=True) | Q(terminated_at__isnull=False)
 FRESH_WITHIN = timedelta(seconds=5)  # an older heartbeat says nothing of what is held now
 
 
 def start_repairs() -> list[str]:
-    """Start a repair task for every current source with old holes and none at work; returns the tasks' ids."""
+    """Start a repair task for every current source with old holes and none at work; returns the tasks' ids.
+
+    One process at a time: two would not see each other's.
+    """
+    with try_advisory_lock(_LOCK) as won:
+        return _start_repairs() if won else []
+
+
+def _start_repairs() -> list[str]:
     started = []
     for source in _sources_to_check():
         newest_task = _newest_task(source)

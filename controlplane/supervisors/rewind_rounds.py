@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from controlplane.common.database import try_advisory_lock
 from controlplane.common.ids import task_id
 from controlplane.publishing import rewind_pieces
 from controlplane.publishing.models import Rewind, RewindPart
@@ -22,10 +23,19 @@ from ingestion.specs import offsets
 
 State = RewindPart.State
 MOST_ATTEMPTS = 3  # tasks of one part
+_LOCK = 0x52574E44
 
 
 def run_rewinds() -> list[str]:
-    """Start the next task of every rewind that has parts left and none at work; the tasks' ids."""
+    """Start the next task of every rewind that has parts left and none at work; the tasks' ids.
+
+    One process at a time: two would start two parts of one rewind.
+    """
+    with try_advisory_lock(_LOCK) as won:
+        return _run_rewinds() if won else []
+
+
+def _run_rewinds() -> list[str]:
     rewind_pieces.drop_unneeded()
     started: list[str] = []
     open_rewinds = Rewind.objects.filter(parts__state=State.WAITING, datasource__deleted_at=None).distinct()

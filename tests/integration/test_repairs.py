@@ -18,6 +18,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.watching import ObservedTopic, store_observation
 from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
+from tests.integration.test_supervisor_services import side_by_side
 from tests.support.django_cast import Cast, settle
 
 
@@ -202,3 +203,9 @@ def test_an_indexer_that_fails_over_and_over_raises_one_alarm(busy: Cast) -> Non
     run(busy.supervisor.pk)
     busy.supervisor.refresh_from_db()
     assert [e["message"] for e in busy.supervisor.recent_errors if e["class"] == "IndexerFailing"] == [event.detail]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_beats_start_one_repair(busy: Cast) -> None:
+    assert len([task for tasks in side_by_side(start_repairs) for task in tasks]) == 1
+    assert Task.objects.filter(kind=Task.Kind.REPAIR).count() == 1

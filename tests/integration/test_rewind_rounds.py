@@ -26,6 +26,7 @@ from controlplane.teams.models import AuditEntry
 from ingestion.specs.messages.protocol import Advance, Outcomes
 from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 from tests.integration.test_supervisor_iterations import submit
+from tests.integration.test_supervisor_services import side_by_side
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast
 from tests.support.publishes import request, send
@@ -238,3 +239,10 @@ def test_odd_requests_are_refused(supervisor: Supervisor, owner: Client, body: d
     answer = asks(owner, supervisor, **body)
     assert answer.status_code == status, answer.json()
     assert not Rewind.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_beats_start_one_part(supervisor: Supervisor, owner: Client) -> None:
+    """The schedule of each beat starts a round: the second one must not take the next part of the same rewind."""
+    assert len(asks(owner, supervisor, spec_version=2).json()["parts"]) == 2
+    assert len([task for tasks in side_by_side(run_rewinds) for task in tasks]) == 1
