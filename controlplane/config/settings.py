@@ -103,6 +103,8 @@ TEMPLATES = [
 DATABASES = {"default": dj_database_url.parse(env.text("DATABASE_URL"))}
 DATABASES["default"]["OPTIONS"] = {
     "pool": {"min_size": 1, "max_size": env.number("HEADGATE_DATABASE_POOL", 16), "timeout": 10},
+    # A host that lost its power holds no lock for longer than this: the server gives up on it after 25 s.
+    "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
     "prepare_threshold": 5,  # for controlplane.common.database; the ORM's statements are never prepared
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

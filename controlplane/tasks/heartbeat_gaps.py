@@ -16,15 +16,20 @@ ASK_TIMEOUT_S = 5.0
 
 def heartbeats_accepted_since() -> datetime | None:
     """Since when the web process has answered at every look; None while it does not."""
-    now = timezone.now()
+    now, key = timezone.now(), key_here()
     if not _web_answers():
-        cache.delete(KEY)
+        cache.delete(key)
         return None
-    since, last = cache.get(KEY) or (now, now)
+    since, last = cache.get(key) or (now, now)
     if now - last > LONGEST_GAP:
         since = now
-    cache.set(KEY, (since, now), timeout=3600)
+    cache.set(key, (since, now), timeout=3600)
     return since
+
+
+def key_here() -> str:
+    """Each host has its own: one that does not reach the web process says nothing for the others."""
+    return f"{KEY}.{settings.HOST_NAME}"
 
 
 def _web_answers() -> bool:

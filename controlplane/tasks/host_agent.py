@@ -1,4 +1,4 @@
-"""The two threads of a worker that act for its host: one renews the lease of its name, one answers who reads logs.
+"""The two threads of a worker that act for its host: one has a round every two seconds, one answers who reads logs.
 
 They are threads of the worker's first process: its children may all be busy for minutes.
 """
@@ -16,7 +16,7 @@ from celery.signals import worker_init, worker_ready, worker_shutdown
 from django.db import DatabaseError
 
 from controlplane.common.database import borrowed_connection, release_connections
-from controlplane.tasks import host_logs, hosts
+from controlplane.tasks import host_logs, host_rounds, hosts
 
 logger = logging.getLogger(__name__)
 PERIOD_S = 2.0
@@ -71,7 +71,9 @@ def _have_rounds() -> None:
 
 
 def _round() -> None:
-    if not hosts.renew():
+    if hosts.renew():
+        host_rounds.run()
+    else:
         logger.critical("%s This worker ends.", hosts.NameTaken())
         os.kill(os.getpid(), signal.SIGTERM)
 

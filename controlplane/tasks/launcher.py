@@ -217,7 +217,12 @@ def remove_scratch(task_id: str) -> None:
 
 def is_dead(task_id: str) -> bool:
     """Whether a task's process was started on this machine and is no more."""
-    return applications.process_in(folder_of(task_id)) is not None and process_of(task_id) is None
+    return has_process(task_id) and process_of(task_id) is None
+
+
+def has_process(task_id: str) -> bool:
+    """Whether a process of it was ever started on this machine."""
+    return applications.process_in(folder_of(task_id)) is not None
 
 
 def was_stopped(task_id: str) -> bool:

@@ -108,6 +108,17 @@ def _requeue(task: Task, message: str) -> bool:
     return bool(waiting.update(status=Status.PENDING, token_hash="", message=message, **cleared))
 
 
+def requeue_unstarted(heard_since: datetime, of: Q) -> int:
+    """Let tasks wait again that were claimed for a launch ``TASK_HEARTBEAT_TIMEOUT`` ago by a host that did not start
+    them; how many. One that comes up late has no token any more, and ends."""
+    late = timezone.now() - settings.TASK_HEARTBEAT_TIMEOUT
+    if heard_since > late:
+        return 0
+    claimed = Task.objects.filter(of, status=Status.PENDING, launched_at__lt=late, last_heartbeat_at=None)
+    message = "The host that was to start it did not. It starts on another host, or on this one again."
+    return claimed.update(launched_at=None, token_hash="", message=message)
+
+
 def fail_lost(heard_since: datetime) -> list[str]:
     """Mark FAILED every task whose heartbeats ended, or which never sent one; returns their ids.
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 from controlplane.common.database import cursor
 from controlplane.common.text import storable
 from controlplane.spark import spark_conf
-from controlplane.tasks import capacity, heartbeat_gaps, launcher
+from controlplane.tasks import capacity, heartbeat_gaps, hosts, launcher
 from controlplane.tasks.lifecycle import ERROR_LENGTH, token_hash
 from controlplane.tasks.models import CompactionShare, Resident
 from controlplane.tasks.unlisted_applications import REASON, unlisted
@@ -121,6 +121,13 @@ def end_lost() -> None:
         end(resident.pk, error)
 
 
+def patience_with(resident: Resident) -> timedelta:
+    """How long it may be silent. One that has not begun, and whose host is gone, may never begin."""
+    is_short = resident.last_heartbeat_at is not None or resident.host in hosts.gone()
+    patience: timedelta = settings.TASK_HEARTBEAT_TIMEOUT if is_short else settings.TASK_START_TIMEOUT
+    return patience
+
+
 def _loss_reason(resident: Resident, now: datetime) -> str:
     last_heard = resident.last_heartbeat_at or resident.launched_at
     if now - last_heard > EXIT_GRACE and launcher.is_dead(resident.pk):
@@ -128,7 +135,6 @@ def _loss_reason(resident: Resident, now: datetime) -> str:
             "" if launcher.was_stopped(resident.pk) and end(resident.pk) else "Its process is gone. Its log says why."
         )
     since = heartbeat_gaps.heartbeats_accepted_since()
-    patience = settings.TASK_HEARTBEAT_TIMEOUT if resident.last_heartbeat_at else settings.TASK_START_TIMEOUT
-    if since is not None and now - max(last_heard, since) > patience:
+    if since is not None and now - max(last_heard, since) > patience_with(resident):
         return f"It was lost: no heartbeat for {(now - last_heard).total_seconds():.0f} s."
     return REASON if resident.last_heartbeat_at and unlisted([resident.pk], "residents") else ""

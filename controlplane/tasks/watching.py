@@ -1,10 +1,9 @@
 """The watch over tasks that have not ended, a round every two seconds.
 
 1. One process at a time has a round; who comes meanwhile leaves it at that.
-2. While heartbeats can be heard, tasks that are silent for too long have failed: their processes are killed. So have
-   those whose process on this machine is gone without a last word; those that were stopped with it go on later. And
-   those whose application a Spark cluster's master no longer lists.
-3. The logs of applications are kept within their size.
+2. While heartbeats can be heard, tasks that are silent for too long have failed: their processes are killed, by their
+   own hosts (``host_rounds``). So have those whose application a Spark cluster's master no longer lists.
+3. What a host has claimed that is gone, and not started, waits for another.
 4. Kafka is asked for the topic of each task that reads, all at once; each answer is taken up as it comes in:
    a. what the topic holds, and how much of it is not settled, is kept with the task and its source;
    b. what was quarantined since is reported;
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from controlplane.common.database import try_advisory_lock
@@ -33,7 +32,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.lag.topic_lag import TopicLag, record_lag
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.offset_gaps import Unsettled
-from controlplane.tasks import bounded_reads, capacity, events, heartbeat_gaps, launcher, lifecycle, quota_use
+from controlplane.tasks import bounded_reads, capacity, events, heartbeat_gaps, hosts, launcher, lifecycle, quota_use
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
@@ -42,7 +41,6 @@ from ingestion.specs.kafka.client_messages import SHARE_GROUPS_OFF
 from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
 
 logger = logging.getLogger(__name__)
-EXIT_GRACE = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
 # Of what is observed, what pages show.
 _SHOWN_FIELDS = ("error", "topic_exists", "settled", "lag", "strangers", "members_unknown")
@@ -57,10 +55,8 @@ def watch(hand_over: Callable[[Task], None]) -> None:
         if since is not None:
             for task_id in lifecycle.fail_lost(since):
                 _kill_process(task_id)
-            _fail_dead()
+            lifecycle.requeue_unstarted(since, of_gone_hosts())
         _fail_unlisted()
-        for task_id in Task.objects.active().exclude(launched_at=None).values_list("pk", flat=True):
-            launcher.limit_log(task_id)
         running = Task.objects.active().ingesting().filter(status=Status.RUNNING).select_related("datasource")
         for observed in _observe_topics([(task, parse_task_spec(task.spec)) for task in running]):
             _watch_task(observed)
@@ -68,21 +64,14 @@ def watch(hand_over: Callable[[Task], None]) -> None:
         _relaunch_forgotten(hand_over)
 
 
+def of_gone_hosts() -> Q:
+    """Tasks of hosts that have no worker any more."""
+    return Q(host__in=hosts.gone())
+
+
 def _kill_process(task_id: str) -> None:
     launcher.terminate(task_id, signal.SIGKILL)
     launcher.remove_scratch(task_id)
-
-
-def _fail_dead() -> None:
-    """End what this machine's processes say is over, without waiting for the heartbeat's time."""
-    quiet = timezone.now() - EXIT_GRACE
-    for task in Task.objects.active().filter(launched_at__lt=quiet):
-        if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
-            if launcher.was_stopped(task.pk):
-                lifecycle.interrupt_task(task, message=_STOPPED_TEXT)
-            else:
-                lifecycle.end_task(task, error=_dead_message(task))
-            launcher.remove_scratch(task.pk)
 
 
 def _fail_unlisted() -> None:
@@ -92,15 +81,6 @@ def _fail_unlisted() -> None:
         _kill_process(task_id)
         task = running[task_id]
         lifecycle.end_task(task, error=f"{REASON} {lifecycle.loss_note(task)}")
-
-
-_STOPPED_TEXT = "The stack or its machine was shut down, and the task was killed before it stopped cleanly."
-
-
-def _dead_message(task: Task) -> str:
-    if task.last_heartbeat_at is None:
-        return "The application's process ended before it reported. Its log says why."
-    return f"The application's process ended without a report. {lifecycle.loss_note(task)}"
 
 
 @dataclass(frozen=True)

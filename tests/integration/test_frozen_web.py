@@ -39,7 +39,7 @@ def goes_on(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[threadin
         answers.set()
         server.shutdown()
         serving.join()
-    cache.delete(heartbeat_gaps.KEY)
+    cache.delete(heartbeat_gaps.key_here())
 
 
 def test_an_application_that_stays_silent_after_it_makes_room(
@@ -58,7 +58,7 @@ def test_an_application_that_stays_silent_after_it_makes_room(
     assert capacity.pool().used == 1
     goes_on.set()
     assert runs(), "web has just gone on"
-    cache.set(heartbeat_gaps.KEY, (heard, timezone.now()), timeout=3600)
+    cache.set(heartbeat_gaps.key_here(), (heard, timezone.now()), timeout=3600)
     assert not runs(), "it has answered for so long, and heard nothing"
     assert Resident.objects.get().error.startswith("It was lost: no heartbeat for ")
     assert capacity.pool().used == 0

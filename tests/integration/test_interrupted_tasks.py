@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from controlplane.common import applications
 from controlplane.quarantine.models import QuarantinedRecord
-from controlplane.tasks import launcher, lifecycle, watching
+from controlplane.tasks import host_rounds, launcher, lifecycle
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.specs.messages.protocol import EndRequest
 from tests.support.django_cast import Cast
@@ -110,14 +110,14 @@ def test_what_has_ended_stays_as_it_is(cast: Cast) -> None:
 def test_a_process_that_is_found_dead_was_stopped_if_that_was_noted(cast: Cast, folder: Path) -> None:
     """Killed when its time was over, or too early in its life to have known the signal."""
     shutil.copyfile(folder / "pid", folder / "stopped")
-    watching._fail_dead()
+    host_rounds.fail_dead()
     cast.task.refresh_from_db()
     assert (cast.task.status, cast.task.error) == (Status.SUCCESS, "")
     assert "killed before it stopped cleanly" in cast.task.message
 
 
 def test_a_process_that_is_found_dead_without_a_note_has_failed(cast: Cast, folder: Path) -> None:
-    watching._fail_dead()
+    host_rounds.fail_dead()
     cast.task.refresh_from_db()
     assert cast.task.status == Status.FAILED
     assert cast.task.error.startswith("The application's process ended without a report.")
