@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.rewinds import Asked
+from controlplane.supervisors.rewinds import OWN, READ_WITH, Asked
 from frontend.fill_form import lines_of
 from frontend.filters import choice_input, set_choices, time_input
 
@@ -39,6 +39,15 @@ class RewindForm(forms.Form):
     rows_until = _time("Segments with rows before (UTC)")
     of_rewind = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput)
     read_with = _version("Read them with spec version")
+    others = forms.ChoiceField(
+        label="Read other records of the same segments with",
+        required=False,
+        choices=[
+            ("", "The same version"),
+            (OWN, "The version that has stored them, so that their rows stay as they are"),
+        ],
+        widget=choice_input(),
+    )
 
     def __init__(self, *args: Any, supervisor: Supervisor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,6 +74,8 @@ class RewindForm(forms.Form):
                 self.add_error(f"{name}_{'from' if start is None else 'until'}", "Give both times, or none.")
             if start is not None and end is not None and start >= end:
                 self.add_error(f"{name}_until", "This must be later than the first time.")
+        if cleaned.get("others") == OWN and cleaned.get("rows_from"):
+            self.add_error("others", "Times of rows choose all records of segments: there are no other records.")
         return cleaned
 
     def asked(self, *, only_possible: bool = False, dry_run: bool = False) -> Asked:
@@ -77,6 +88,7 @@ class RewindForm(forms.Form):
             offsets=cleaned["offsets"] or None,
             times=self._span("rows"),
             read_with=cleaned["read_with"],
+            others=cleaned["others"] or READ_WITH,
             only_possible=only_possible,
             dry_run=dry_run,
         )

@@ -74,6 +74,8 @@ def choice_text(choice: dict[str, Any]) -> str:
         texts.append(f"at offsets {_ranges(choice['offsets'])}")
     if "times" in choice:
         texts.append(f"with rows from {_span(choice['times'])}")
+    if choice.get("others") == "own":
+        texts.append("others with their own version")
     return ", ".join(texts)
 
 

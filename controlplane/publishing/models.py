@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField, RangeOperators
@@ -193,7 +194,11 @@ class RewindPart(models.Model):
     interval_end = models.DateTimeField(null=True)
     taken = ArrayField(models.UUIDField())
     made = ArrayField(models.UUIDField(), default=list)
-    ranges = models.JSONField()  # ``[partition, start, end]`` of all that is read
+    ranges = models.JSONField()  # ``[partition, start, end]`` of what is read with the rewind's spec, of its source
+    # What else is read, as ``{"source": id, "supervisor": id, "version": number, "ranges": [...]}``: of other topics,
+    # and with other versions of the spec. Without a version: with the rewind's.
+    others = models.JSONField(default=list)
+    reading = models.IntegerField(default=0)  # which of ``readings`` the newest task reads
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     reason = models.TextField(blank=True)  # why it failed, or is tried again
     attempts = models.IntegerField(default=0)
@@ -218,13 +223,20 @@ class RewindPart(models.Model):
 
     @property
     def wanted(self) -> dict[int, list[offsets.Range]]:
-        """What is read, by partition."""
+        """``ranges`` by partition."""
         return ranges_by_partition(self.ranges)
+
+    @property
+    def readings(self) -> list[dict[str, Any]]:
+        """All that is read, each by a task of its own, in the form of ``others``."""
+        return [{"source": self.rewind.source_id, "version": None, "ranges": self.ranges}, *self.others]
 
     @property
     def records(self) -> int:
         """How many are read."""
-        return sum(end - start for _, start, end in self.ranges)
+        return sum(
+            end - start for ranges in (self.ranges, *(o["ranges"] for o in self.others)) for _, start, end in ranges
+        )
 
 
 class RewindPiece(models.Model):
@@ -237,6 +249,7 @@ class RewindPiece(models.Model):
     part = models.ForeignKey(RewindPart, on_delete=models.CASCADE, related_name="pieces")
     fence = models.ForeignKey(IndexerFence, on_delete=models.CASCADE, related_name="+")
     epoch = models.IntegerField()
+    reading = models.IntegerField(default=0)  # of the part's: which it belongs to
     ranges = models.JSONField()  # ``[partition, start, end]`` of what it has read
     request = models.TextField()  # its ``PublishRequest``; of a dry run without files and records
     rows = models.BigIntegerField()

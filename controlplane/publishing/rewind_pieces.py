@@ -18,7 +18,7 @@ from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.fence import LOCK_FENCE, LockedFence, LockedSource, fence_from_row
 from controlplane.publishing.kept_records import insert_faulty, insert_quarantined
-from controlplane.publishing.models import RewindPart, RewindPiece
+from controlplane.publishing.models import RewindPart, RewindPiece, ranges_by_partition
 from controlplane.publishing.postgres_ranges import Ranges, get_or_create_keys
 from controlplane.publishing.publication import Publication, check_paths
 from controlplane.publishing.replay_publish import HeldRecords, ReplayOutcome
@@ -67,12 +67,13 @@ def is_held(publish_id: uuid.UUID) -> bool:
     return RewindPiece.objects.filter(pk=publish_id).exists()
 
 
-def unread(part: RewindPart, pieces: Iterable[RewindPiece]) -> dict[int, Ranges]:
-    """What of the part none of these has read."""
-    left = part.wanted
+def unread(part: RewindPart, pieces: Iterable[RewindPiece]) -> list[dict[int, Ranges]]:
+    """What of each of the part's readings none of these has read."""
+    left = [ranges_by_partition(reading["ranges"]) for reading in part.readings]
     for piece in pieces:
-        left = {p: offsets.subtracted(some, piece.read.get(p, [])) for p, some in left.items()}
-    return {p: some for p, some in left.items() if some}
+        some = left[piece.reading]
+        left[piece.reading] = {p: offsets.subtracted(ranges, piece.read.get(p, [])) for p, ranges in some.items()}
+    return [{p: ranges for p, ranges in some.items() if ranges} for some in left]
 
 
 def hold(part: RewindPart, piece: Piece) -> None:
@@ -94,6 +95,7 @@ def hold(part: RewindPart, piece: Piece) -> None:
         part=part,
         fence_id=fence.id,
         epoch=fence.epoch,
+        reading=part.reading,
         ranges=[[p, start, end] for p, some in piece.read.items() for start, end in some],
         request=request.model_dump_json(),
         rows=sum(f.rows for f in files),

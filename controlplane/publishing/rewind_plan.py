@@ -7,7 +7,7 @@ its rows in it, and no row of it is of another record.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from ingestion.specs import offsets
 
 Span = tuple[datetime, datetime]
 RangesOf = dict[int, list[offsets.Range]]  # by partition
+Reader = tuple[int, str]  # a source, and the task that has read of it
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Member:
     used: bool
     interval: Span | None = None  # None where its file is deleted, and only its row count is kept
     removed: str = ""  # by whom and when, if it was
-    # Of one that a publish wrote: which records' rows, by partition, and whose. None: no receipt says.
-    written: RangesOf | None = None
-    reader: str = ""  # why its records are not those of the rewind's source
+    # Of one that a publish wrote: which records' rows, by who has read them. None: no receipt says.
+    written: Mapping[Reader, RangesOf] | None = None
+    reader: str = ""  # why its records can't be read by the rewind
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,16 @@ class Group:
         return [m for m in self.members if m.used]
 
     @property
-    def ranges(self) -> RangesOf:
-        return merged_ranges(m.written or {} for m in self._written)
+    def readers(self) -> set[Reader]:
+        return {reader for m in self._written for reader in m.written or {}}
+
+    def ranges(self, source: int) -> RangesOf:
+        """Its records of this source."""
+        return merged_ranges(self.read_by(reader) for reader in self.readers if reader[0] == source)
+
+    def read_by(self, reader: Reader) -> RangesOf:
+        """Those that this one has read."""
+        return merged_ranges((m.written or {}).get(reader, {}) for m in self._written)
 
     @property
     def published(self) -> int:
@@ -65,15 +74,63 @@ class Loose:
     unparseable: RangesOf = field(default_factory=dict)
 
 
+Version = tuple[str, int]  # of a spec: the supervisor and the number
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Records that are read with a spec of their own: of another topic, or with the version that had stored them."""
+
+    source: int
+    version: Version | None  # None: the rewind's
+    ranges: RangesOf
+
+    @property
+    def records(self) -> int:
+        return sum(map(offsets.count, self.ranges.values()))
+
+
+@dataclass(frozen=True)
+class Readers:
+    """How records are read: those of the rewind's source, and the chosen ones of any, with its spec.
+
+    ``versions``: by task, what has read a record that was not chosen, and reads it again; None: the rewind's spec reads
+    all. ``chosen``: of a task's records, all sources together.
+    """
+
+    source: int
+    version: Version | None = None  # the rewind's
+    versions: Mapping[str, Version] | None = None
+    chosen: Callable[[Reader], RangesOf] = lambda reader: {}
+
+    def readings(self, groups: Sequence[Group]) -> list[Reading]:
+        """The first is the rewind's own, which may have no ranges."""
+        found: dict[tuple[int, Version | None], list[RangesOf]] = {(self.source, None): []}
+        for group in groups:
+            for reader in group.readers:
+                ranges = group.read_by(reader)
+                source, task = reader
+                if self.versions is None or self.versions[task] == self.version:
+                    found.setdefault((source, None), []).append(ranges)
+                    continue
+                others = without(ranges, self.chosen(reader))
+                found.setdefault((source, None), []).append(without(ranges, others))
+                found.setdefault((source, self.versions[task]), []).append(others)
+        merged = [Reading(source, version, merged_ranges(some)) for (source, version), some in found.items()]
+        first, *others_ = merged
+        return [first, *sorted((r for r in others_ if r.ranges), key=lambda r: (r.source, r.version or ("", 0)))]
+
+
 @dataclass(frozen=True)
 class PartPlan:
     """What one transaction will replace."""
 
     segments: tuple[uuid.UUID, ...]
-    ranges: RangesOf
+    ranges: RangesOf  # of the rewind's source, with its spec
     rows: int  # of the segments
     before: dict[str, int]  # what the records were counted as
     span: Span | None = None
+    others: tuple[Reading, ...] = ()
 
     @property
     def start(self) -> datetime | None:
@@ -85,7 +142,7 @@ class PartPlan:
 
     @property
     def records(self) -> int:
-        return sum(offsets.count(some) for some in self.ranges.values())
+        return sum(map(offsets.count, self.ranges.values())) + sum(reading.records for reading in self.others)
 
 
 def connected(links: Iterable[Iterable[uuid.UUID]], seeds: Iterable[uuid.UUID]) -> list[frozenset[uuid.UUID]]:
@@ -128,24 +185,49 @@ def judged(group: Group) -> Group:
     return replace(group, refusal=refusal)
 
 
-def within_log(group: Group, starts: Mapping[int, int], ends: Mapping[int, int]) -> Group:
-    """Refused where Kafka does not have all of its records any more. Raises nothing for one that is refused already."""
+def with_versions(group: Group, known: Collection[str]) -> Group:
+    """Refused where nobody knows with which spec version one of its records was read: ``known`` names tasks."""
+    if group.refusal or {task for _, task in group.readers} <= set(known):
+        return group
+    return replace(group, refusal="It is no longer known which spec version has read some of its other records.")
+
+
+@dataclass(frozen=True)
+class Log:
+    """What Kafka has of a topic, by partition."""
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    problem: str = ""  # why it can't be read
+
+
+def within_log(group: Group, logs: Mapping[int, Log]) -> Group:
+    """Refused where Kafka does not have all of its records any more. ``logs``: by source."""
     if group.refusal:
         return group
-    for partition, ranges in sorted(group.ranges.items()):
-        low, high = starts.get(partition), ends.get(partition)
-        if low is None or high is None:
-            return replace(group, refusal=f"The topic has no partition {partition} now.")
-        first, last = ranges[0][0], ranges[-1][1]
-        if first < low:
-            gone = f"offsets {first:,} to {min(low, last) - 1:,} of partition {partition}"
-            return replace(group, refusal=f"Kafka no longer has {gone}: the log begins at {low:,}.")
-        if last > high:
-            return replace(group, refusal=f"Kafka has lost offsets of partition {partition}: the log ends at {high:,}.")
+    for source in sorted({source for source, _ in group.readers}):
+        log = logs[source]
+        refusal = log.problem or _refused_by(log, group.ranges(source))
+        if refusal:
+            return replace(group, refusal=refusal)
     return group
 
 
-def parts_of(groups: Sequence[Group], loose: Loose) -> list[PartPlan]:
+def _refused_by(log: Log, wanted: RangesOf) -> str:
+    for partition, ranges in sorted(wanted.items()):
+        low, high = log.starts.get(partition), log.ends.get(partition)
+        if low is None or high is None:
+            return f"The topic has no partition {partition} now."
+        first, last = ranges[0][0], ranges[-1][1]
+        if first < low:
+            gone = f"offsets {first:,} to {min(low, last) - 1:,} of partition {partition}"
+            return f"Kafka no longer has {gone}: the log begins at {low:,}."
+        if last > high:
+            return f"Kafka has lost offsets of partition {partition}: the log ends at {high:,}."
+    return ""
+
+
+def parts_of(groups: Sequence[Group], loose: Loose, readers: Readers) -> list[PartPlan]:
     """What can be recomputed, cut by interval: groups that share one go together. The oldest interval comes first."""
     good = [g for g in groups if g.used and not g.refusal]
     by_interval: dict[Span, list[int]] = {}
@@ -155,7 +237,7 @@ def parts_of(groups: Sequence[Group], loose: Loose) -> list[PartPlan]:
                 by_interval.setdefault(member.interval, []).append(n)
     numbers = {n: uuid.UUID(int=n) for n in range(len(good))}
     together = connected(([numbers[n] for n in some] for some in by_interval.values()), numbers.values())
-    parts = [_part([good[pk.int] for pk in sorted(some)]) for some in together]
+    parts = [_part([good[pk.int] for pk in sorted(some)], readers) for some in together]
     parts.sort(key=lambda part: part.span or ())
     ranges = merged_ranges([loose.thrown_away, loose.unparseable])
     if ranges:
@@ -165,11 +247,11 @@ def parts_of(groups: Sequence[Group], loose: Loose) -> list[PartPlan]:
     return parts
 
 
-def _part(groups: Sequence[Group]) -> PartPlan:
+def _part(groups: Sequence[Group], readers: Readers) -> PartPlan:
     used = sorted((m for g in groups for m in g.used), key=lambda m: (m.interval or (), m.id))
     spans = [m.interval for m in used if m.interval is not None]
-    ranges = merged_ranges(g.ranges for g in groups)
-    records = sum(offsets.count(some) for some in ranges.values())
+    own, *others = readers.readings(groups)
+    records = sum(offsets.count(some) for reading in (own, *others) for some in reading.ranges.values())
     published = sum(g.published for g in groups)
     further = max(0, published - records)
     counts = {
@@ -180,7 +262,8 @@ def _part(groups: Sequence[Group]) -> PartPlan:
     }
     return PartPlan(
         segments=tuple(m.id for m in used),
-        ranges=ranges,
+        ranges=own.ranges,
+        others=tuple(others),
         rows=sum(m.rows for m in used),
         before={name: count for name, count in counts.items() if count},
         span=(min(s for s, _ in spans), max(e for _, e in spans)),
@@ -194,3 +277,9 @@ def merged_ranges(several: Iterable[Mapping[int, Iterable[offsets.Range]]]) -> R
         for partition, ranges in one.items():
             joined.setdefault(partition, []).extend(ranges)
     return {p: offsets.merged(ranges) for p, ranges in sorted(joined.items()) if ranges}
+
+
+def without(ranges: RangesOf, others: RangesOf) -> RangesOf:
+    """What of these the others leave."""
+    left = {p: offsets.subtracted(some, others.get(p, [])) for p, some in ranges.items()}
+    return {p: some for p, some in left.items() if some}

@@ -20,6 +20,7 @@ from controlplane.publishing.rewind_plan import (
     Loose,
     Member,
     RangesOf,
+    Reader,
     Span,
     connected,
     judged,
@@ -85,7 +86,7 @@ class _Facts:
     links: list[tuple[uuid.UUID, ...]] = field(default_factory=list)
     _members: dict[uuid.UUID, Member] = field(default_factory=dict)
     _merged: set[uuid.UUID] = field(default_factory=set)  # those that a merge has made
-    _written: dict[uuid.UUID, RangesOf] = field(default_factory=dict)
+    _written: dict[uuid.UUID, dict[Reader, RangesOf]] = field(default_factory=dict)
     _readers: dict[uuid.UUID, str] = field(default_factory=dict)
     _receipts: set[int] = field(default_factory=set)
 
@@ -124,11 +125,11 @@ class _Facts:
         stored = [*receipt.outcomes.get("stored", []), *(further := receipt.outcomes.get("further", []))]
         ids = [uuid.UUID(one) for one in receipt.segment_ids]
         for start, end, index in stored:
-            ranges = self._written.setdefault(ids[index], {}).setdefault(receipt.key.partition, [])
-            ranges.append((start, end))
-            if receipt.key.source_id != self.source.pk:
-                other = receipt.key.source
-                self._readers[ids[index]] = f"Its records are of topic {other.topic!r}, as {other.group!r} reads it."
+            by_reader = self._written.setdefault(ids[index], {})
+            of_reader = by_reader.setdefault((receipt.key.source_id, receipt.task_id), {})
+            of_reader.setdefault(receipt.key.partition, []).append((start, end))
+            if why := _foreign(self.source, receipt.key.source):
+                self._readers[ids[index]] = why
         for low, high, index in further:
             self.links += [(ids[index], ids[n]) for start, end, n in stored if start < high and low < end]
 
@@ -141,13 +142,35 @@ class _Facts:
                 known.used if known else False,
                 known.interval if known else None,
                 known.removed if known else "",
-                merged_ranges([self._written[one]]) if one in self._written else None,
+                self._written.get(one),
                 self._readers.get(one, ""),
             )
             for one in sorted(ids)
             for known in [self._members.get(one)]
         ]
         return Group(tuple(members), ids - self._merged)
+
+
+def _foreign(source: Source, other: Source) -> str:
+    """Why a rewind of the first can't read records of the other; empty where it can: another topic of the same reader.
+
+    A supervisor may have read another topic before, and one with a pattern of topics reads several.
+    """
+    if other.pk == source.pk:
+        return ""
+    if (other.kind, other.group, other.cluster_id) != (source.kind, source.group, source.cluster_id):
+        return f"Its records are of topic {other.topic!r}, as {other.group!r} reads it."
+    return "" if other.current else f"Its records are of topic {other.topic!r}, which was deleted and created again."
+
+
+def chosen_records(source: Source, choice: Choice) -> dict[str, RangesOf]:
+    """Of the chosen records those that have rows, by the task that has read them."""
+    found: dict[str, list[RangesOf]] = {}
+    for receipt in _chosen_receipts(source, choice):
+        stored = [*receipt.outcomes.get("stored", []), *receipt.outcomes.get("further", [])]
+        ranges = _within(receipt, choice, stored)
+        found.setdefault(receipt.task_id, []).append({receipt.key.partition: ranges})
+    return {task: merged_ranges(some) for task, some in found.items()}
 
 
 def _chosen_receipts(source: Source, choice: Choice) -> QuerySet[Receipt]:

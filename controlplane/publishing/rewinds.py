@@ -21,7 +21,7 @@ from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.fence import LockedSource, PublishRefused
-from controlplane.publishing.models import ProgressKey, Receipt, RewindPart
+from controlplane.publishing.models import ProgressKey, Receipt, RewindPart, ranges_by_partition
 from controlplane.publishing.postgres_ranges import Ranges
 from controlplane.publishing.publication import Publication
 from controlplane.publishing.replay_publish import HeldRecords
@@ -57,9 +57,10 @@ def publish_part(
     part = _waiting_part(fence.task_id)
     earlier = list(part.pieces.defer("request"))
     left = unread(part, earlier)
-    _check_read(request, read, left)
+    now, later = left[part.reading], left[: part.reading] + left[part.reading + 1 :]
+    _check_read(request, read, now)
     piece = Piece(publication, source, request, read)
-    if any(offsets.subtracted(some, read.get(p, [])) for p, some in left.items()):
+    if any(later) or any(offsets.subtracted(some, read.get(p, [])) for p, some in now.items()):
         hold(part, piece)
         return []
     if part.rewind.dry_run:
@@ -153,13 +154,12 @@ def undo_part(part_id: int, by: str) -> None:
 
 def _check_not_read_since(part: RewindPart, since: datetime) -> None:
     """A replay, a reset or another rewind may have stored some of the records once more: they would be there twice."""
-    keys = dict(ProgressKey.objects.filter(source=part.rewind.source_id).values_list("partition", "pk"))
-    again = sum(
-        offsets.count(
-            offsets.subtracted(ranges, offsets.subtracted(ranges, ended_later(keys[partition], since, ranges)))
-        )
-        for partition, ranges in part.wanted.items()
-    )
+    again = 0
+    for reading in part.readings:
+        keys = dict(ProgressKey.objects.filter(source=reading["source"]).values_list("partition", "pk"))
+        for partition, ranges in ranges_by_partition(reading["ranges"]).items():
+            others = offsets.subtracted(ranges, ended_later(keys[partition], since, ranges))
+            again += offsets.count(ranges) - offsets.count(others)
     if again:
         raise Conflict(
             f"Part {part.number} can't be undone: {again:,} of its records were read again since, by a replay, after a "

@@ -17,25 +17,36 @@ from controlplane.common.errors import Conflict, InvalidInput, NotFound, Unavail
 from controlplane.connections import kafka
 from controlplane.publishing import rewinds
 from controlplane.publishing.models import Publish, Rewind, RewindPart
-from controlplane.publishing.rewind_plan import Group, Loose, PartPlan, RangesOf, Span, parts_of, within_log
-from controlplane.publishing.rewind_selection import Choice, ended_before, select
+from controlplane.publishing.rewind_plan import (
+    Group,
+    Log,
+    Loose,
+    PartPlan,
+    RangesOf,
+    Readers,
+    Span,
+    parts_of,
+    with_versions,
+    within_log,
+)
+from controlplane.publishing.rewind_selection import Choice, chosen_records, ended_before, select
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import source_key, sources_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.offset_reset import topic_question
-from controlplane.supervisors.rewind_rounds import by_partition, part_fields, quarantined
+from controlplane.supervisors.rewind_rounds import by_partition, part_fields, quarantined, task_spec_of, versions_of
 from controlplane.supervisors.services import record_action
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import offsets
-from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 
 State = RewindPart.State
 LISTED = 100
+READ_WITH, OWN = "read_with", "own"
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,8 @@ class Asked:
     offsets: Mapping[int, list[offsets.Range]] | None = None
     times: Span | None = None  # of rows
     read_with: int | None = None  # a spec version; None: the present one
+    # With what the other records of the same segments are read: "read_with", or "own", what had stored them.
+    others: str = READ_WITH
     only_possible: bool = False  # leave out what can't be recomputed
     dry_run: bool = False  # read all, and replace nothing
 
@@ -65,6 +78,7 @@ class Asked:
             "offsets": ranges or None,
             "times": shown(self.times),
             "only_possible": self.only_possible or None,
+            "others": None if self.others == READ_WITH else self.others,
         }
         return {name: value for name, value in values.items() if value is not None}
 
@@ -209,16 +223,43 @@ def _plan(supervisor: Supervisor, asked: Asked, log: kafka.TopicOffsets) -> Rewi
     if source.topic_id != log.topic_id:
         raise Conflict(f"Topic {source.topic!r} was deleted and created again: its old records are gone.")
     version = _version(supervisor, source, asked.read_with)
-    groups, loose = select(source, _choice(supervisor, asked))
-    judged = [within_log(group, log.start_offsets, log.log_ends) for group in groups]
-    rest = _readable(source, version, loose, log)
-    return RewindPlan(supervisor, source, version, parts_of(judged, rest), [g for g in judged if g.refusal])
+    choice = _choice(supervisor, asked)
+    groups, loose = select(source, choice)
+    readers = Readers(source.pk)
+    if asked.others == OWN:
+        versions = versions_of(task for group in groups for _, task in group.readers)
+        groups = [with_versions(group, versions) for group in groups]
+        chosen = chosen_records(source, choice)
+        own = (supervisor.pk, version.version)
+        readers = Readers(source.pk, own, versions, lambda r: chosen.get(r[1], {}) if r[0] == source.pk else {})
+    others = {pk for group in groups if not group.refusal for pk, _ in group.readers} - {source.pk}
+    logs = {source.pk: Log(log.start_offsets, log.log_ends), **_other_logs(supervisor, others)}
+    judged = [within_log(group, logs) for group in groups]
+    parts = parts_of(judged, _readable(source, version, loose, log), readers)
+    return RewindPlan(supervisor, source, version, parts, [g for g in judged if g.refusal])
+
+
+def _other_logs(supervisor: Supervisor, sources: set[int]) -> dict[int, Log]:
+    """Of other topics whose records lie in the same segments. Asks Kafka once for each."""
+    logs: dict[int, Log] = {}
+    for source in Source.objects.filter(pk__in=sources):
+        try:
+            found = replace(topic_question(supervisor), topic=source.topic).log()
+        except kafka.KafkaProblem as problem:
+            raise Unavailable(f"Kafka did not answer, so nothing was planned: {problem}") from None
+        if found is None or found.topic_id != source.topic_id:
+            logs[source.pk] = Log({}, {}, f"Its records are of topic {source.topic!r}, which was deleted.")
+        else:
+            logs[source.pk] = Log(found.start_offsets, found.log_ends)
+    return logs
 
 
 def _choice(supervisor: Supervisor, asked: Asked) -> Choice:
     others = [asked.published, asked.offsets, asked.spec_version, asked.of_rewind]
     if asked.times is not None and any(others):
         raise InvalidInput("Times of rows can't be combined with another choice.")
+    if asked.times is not None and asked.others == OWN:
+        raise InvalidInput("Times of rows choose all records of segments, so there are no other records to read.")
     if asked.times is None and not any(others):
         raise InvalidInput("Choose records: by spec version, by publish time, by offsets, or by times of rows.")
     return Choice(tasks=_tasks(supervisor, asked), published=asked.published, offsets=asked.offsets, times=asked.times)
@@ -273,11 +314,10 @@ def _check_none_waits(source: Source) -> None:
 
 def _create(user: User, plan: RewindPlan, asked: Asked) -> Rewind:
     version = plan.version
-    spec = spec_secrets.split_secrets(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
     rewind = Rewind.objects.create(
         datasource=plan.supervisor.datasource,
         source=plan.source,
-        spec=spec,
+        spec=task_spec_of(version),
         secrets=version.secrets,
         supervisor_id=plan.supervisor.pk,
         spec_version=version.version,

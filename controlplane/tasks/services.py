@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -208,17 +209,30 @@ def create_repair(*, like: Task, holes: list[OffsetGap], topic_id: str) -> Task:
     return task
 
 
-def create_rewind_task(*, rewind: Rewind, identifier: str, ranges: Sequence[tuple[int, int, int]]) -> Task:
+@dataclass(frozen=True)
+class RewindSpec:
+    """With which spec a rewind's task reads: canonical, its secrets sealed; whose it is; and the id of its topic."""
+
+    spec: dict[str, Any]
+    secrets: str = field(repr=False)
+    supervisor_id: str
+    version: int | None
+    topic_id: str
+
+
+def create_rewind_task(
+    *, rewind: Rewind, identifier: str, ranges: Sequence[tuple[int, int, int]], spec: RewindSpec
+) -> Task:
     """A task that reads a part of a rewind: ``ranges`` of partition, start and end."""
     task = Task.objects.create(
         id=identifier,
         kind=Task.Kind.REWIND,
         datasource=rewind.datasource,
-        supervisor_id=rewind.supervisor_id,
-        spec_version=rewind.spec_version,
-        spec=rewind.spec,
-        secrets=rewind.secrets,
-        ranges=[{"partition": p, "start": s, "end": e, "topic_id": rewind.source.topic_id} for p, s, e in ranges],
+        supervisor_id=spec.supervisor_id,
+        spec_version=spec.version,
+        spec=spec.spec,
+        secrets=spec.secrets,
+        ranges=[{"partition": p, "start": s, "end": e, "topic_id": spec.topic_id} for p, s, e in ranges],
         indexers_wanted=1,
         slots=1,
         created_at=timezone.now(),

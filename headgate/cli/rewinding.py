@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from headgate.cli.output import Form, plain, written
 from headgate.client.shapes import Rewind, RewindPlan
 
 _COLUMNS = ("rewind", "parts", "records", "rows_before", "rows_after", "dry_run", "read_with", "created_at", "by")
-_PLANNED = ("start", "end", "segments", "rows", "records")
+_PLANNED = ("start", "end", "segments", "rows", "records", "others")
 Time = Annotated[str, typer.Option(metavar="TIME", help="Such as 2026-11-27T09:00:00Z.", show_default=False)]
 Number = Annotated[int, typer.Argument(min=1, help="The number of a rewind.", show_default=False)]
 Stored = Annotated[int | None, typer.Option(min=1, help="Records that this version has stored.", show_default=False)]
@@ -30,6 +31,18 @@ OnlyPossible = Annotated[
 ]
 
 
+class OtherRecords(StrEnum):
+    """With which spec version the records are read that were not chosen."""
+
+    read_with = "read_with"
+    own = "own"
+
+
+Others = Annotated[
+    OtherRecords, typer.Option(help="Read the other records of the same segments with their own version, or as these.")
+]
+
+
 def rewind(
     supervisor: context.Supervisor,
     spec_version: Stored = None,
@@ -40,6 +53,7 @@ def rewind(
     rows_from: Time = "",
     rows_until: Time = "",
     read_with: ReadWith = None,
+    others: Others = OtherRecords.read_with,
     only_possible: OnlyPossible = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read all, and replace nothing.")] = False,
     preview: Annotated[bool, typer.Option("--preview", help="Only show what it would read and replace.")] = False,
@@ -60,6 +74,7 @@ def rewind(
         "rows_until": rows_until,
         "read_with": read_with,
         **_offsets(range_),
+        "others": others.value if others is OtherRecords.own else None,
         "only_possible": only_possible,
         "dry_run": dry_run,
     }

@@ -129,6 +129,7 @@ class PlannedPart(TypedDict):
     segments: int
     rows: int
     records: int
+    others: int  # of these, read with their own spec version, or of another topic
 
 
 class RefusedGroup(TypedDict):

@@ -182,7 +182,8 @@ class Client:
         """Read stored records again, and replace the segments that they are in.
 
         ``choice``: ``spec_version``, ``published_from``, ``published_until``, ``start_offsets``, ``end_offsets``,
-        ``of_rewind``, or ``rows_from`` and ``rows_until``; ``read_with``, ``only_possible``, ``dry_run``, ``preview``.
+        ``of_rewind``, or ``rows_from`` and ``rows_until``; ``read_with``, ``others``, ``only_possible``, ``dry_run``,
+        ``preview``.
         """
         return cast("shapes.RewindPlan", self.send("POST", path_of("supervisors", name, "rewinds"), choice))
 

@@ -50,6 +50,16 @@ def test_a_rewind_is_shown_tried_and_begun(supervisor: Supervisor, cast: Cast) -
     assert "Choose records: by spec version" in unclear.one("div", role="alert").text
 
 
+def test_others_are_read_with_their_own_version_if_it_is_chosen(supervisor: Supervisor, cast: Cast) -> None:
+    owner, address = browsing_as(cast, "owner"), page_of(supervisor)
+    shown = parsed(owner.post(address, {"offsets": "0: 0-12", "others": "own", "preview": "1"}))
+    assert owner.post(address, sent(shown)).status_code == 302
+    assert Rewind.objects.get().choice["others"] == "own"
+    assert "others with their own version" in parsed(owner.get(address)).text
+    times = {"rows_from": "2025-06-01T00:00", "rows_until": "2025-06-02T00:00", "others": "own", "preview": "1"}
+    assert "there are no other records" in parsed(owner.post(address, times)).text
+
+
 def test_it_begins_with_the_version_that_was_shown(supervisor: Supervisor, cast: Cast) -> None:
     owner, address, current = browsing_as(cast, "owner"), page_of(supervisor), supervisor.current
     shown = parsed(owner.post(address, {"spec_version": "1", "preview": "1"}))
@@ -106,9 +116,11 @@ def test_a_rewind_by_command_is_shown_first(run: Run, supervisor: Supervisor) ->
     code, out, err = run("rewind", supervisor.pk, "--spec-version", "1", "--preview", "-o", "json")
     assert (code, err, json.loads(out)["rewind"], Rewind.objects.exists()) == (0, "", None, False)
     assert run("rewind", supervisor.pk, "--spec-version", "1", "--yes", role="operator")[0] == 1
-    code, out, err = run("rewind", supervisor.pk, "--range", "0=0:12", "--read-with", "1", "--dry-run", "--yes")
+    code, out, err = run("rewind", supervisor.pk, "--range", "0=0:12", "--others", "own", "--dry-run", "--yes")
     dry = Rewind.objects.get()
-    assert (code, err, dry.dry_run) == (0, "", True) and out.endswith(f"Rewind {dry.pk} reads 20 records.\n")
+    assert (code, err, dry.dry_run, dry.choice["others"]) == (0, "", True, "own") and out.endswith(
+        f"Rewind {dry.pk} reads 20 records.\n"
+    )
     assert run("cancel-rewind", supervisor.pk, str(dry.pk), "--yes")[1] == f"Rewind {dry.pk}: 1 part cancelled.\n"
     code, out, _ = run("rewind", supervisor.pk, "--spec-version", "1", "--yes")
     number = Rewind.objects.latest("pk").pk

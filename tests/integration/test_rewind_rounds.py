@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,22 +16,24 @@ from controlplane.connections.kafka import topic_offsets
 from controlplane.publishing import fence
 from controlplane.publishing.models import Rewind, RewindPart
 from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.replace import ReplaceTarget, replace
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import HeldFile, Segment
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import source_key
-from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.rewind_rounds import run_rewinds
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
 from controlplane.teams.models import AuditEntry
+from ingestion.specs.messages.compaction import ReplaceRequest
 from ingestion.specs.messages.protocol import Advance, Outcomes
 from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 from tests.integration.test_supervisor_iterations import submit
 from tests.integration.test_supervisor_services import side_by_side
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast
-from tests.support.publishes import request, send
+from tests.support.publishes import DAY, request, segment, send
 from tests.support.records import numbered
 from tests.support.stored_offsets import post
 
@@ -192,6 +196,117 @@ def test_a_task_that_dies_between_pieces_is_followed_by_one_that_reads_the_rest(
     send(request(epoch, {0: [(12, 20)]}, topic_id=source.topic_id), task=task)
     assert (RewindPart.objects.get().state, rows_in_use(supervisor)) == ("done", 30)
     assert RewindPart.objects.get().rows_after == 20
+
+
+def next_task() -> str:
+    """The only one that is started now."""
+    [task] = run_rewinds()
+    return task
+
+
+def reads(task_id: str, source: Source, outcomes: dict[int, Outcomes] | None = None) -> Task:
+    """The task publishes all that it is to read: rows, but for ``outcomes``."""
+    task = Task.objects.get(pk=task_id)
+    epoch = fence.take_epoch(task_id=task.pk, datasource=source.datasource, source=source, rewinds=True).epoch
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for r in task.ranges:
+        ranges.setdefault(r["partition"], []).append((r["start"], r["end"]))
+    send(request(epoch, None if outcomes else ranges, outcomes, topic_id=source.topic_id), task=task.pk)
+    end_task(task)
+    return task
+
+
+def merged(supervisor: Supervisor) -> None:
+    """All segments become one."""
+    old = list(Segment.objects.filter(datasource=supervisor.datasource, used=True))
+    file = segment({0: [(0, sum(s.rows for s in old))]})
+    path = f"{supervisor.datasource.name}/{file.path.rpartition('/')[2]}"
+    file = file.model_copy(update={"offsets": {}, "path": path})
+    what = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read={s.pk: s.rows for s in old}, segments=[file])
+    replace(ReplaceTarget(supervisor.datasource, DAY, DAY + timedelta(days=1), "compact_1", False), what)
+
+
+def test_others_are_read_with_the_version_that_had_stored_them(supervisor: Supervisor, owner: Client) -> None:
+    current = supervisor.current
+    for number in (2, 3):
+        SpecVersion.objects.create(supervisor=supervisor, version=number, spec=current.spec, secrets=current.secrets)
+    merged(supervisor)
+    plan = asks(owner, supervisor, spec_version=2, read_with=3, others="own").json()
+    assert [(p["segments"], p["records"], p["others"]) for p in plan["parts"]] == [(1, 30, 20), (0, 2, 0)]
+    source = source_of(supervisor)
+    [first] = run_rewinds()
+    end_task(Task.objects.get(pk=first), error="Killed.")
+    [first] = run_rewinds()
+    chosen = reads(first, source, {0: Outcomes(thrown_away=[(20, 30)])})
+    assert (chosen.spec_version, [(r["start"], r["end"]) for r in chosen.ranges]) == (3, [(20, 30)])
+    assert rows_in_use(supervisor) == 30
+    [second] = run_rewinds()
+    others = reads(second, source)
+    assert (others.spec_version, [(r["start"], r["end"]) for r in others.ranges]) == (1, [(0, 20)])
+    assert rows_in_use(supervisor) == 20
+    part = RewindPart.objects.get(number=0)
+    assert (part.state, part.rows_before, part.rows_after, part.records) == ("done", 30, 20, 30)
+    again = asks(owner, supervisor, spec_version=1, preview=True).json()
+    assert [p["records"] for p in again["parts"]] == [20]
+    reads_part(next_task())
+    shown = owner.get(f"/api/v1/supervisors/{supervisor.pk}/rewinds/").json()["rewinds"][0]
+    assert shown["choice"] == {"spec_version": 2, "others": "own"}
+    assert asks(owner, supervisor, "undo/", rewind=shown["rewind"]).status_code == 200
+    assert rows_in_use(supervisor) == 30
+
+
+def test_others_whose_version_is_unknown_are_refused(supervisor: Supervisor, owner: Client) -> None:
+    merged(supervisor)
+    Task.objects.filter(spec_version=1).delete()
+    answer = asks(owner, supervisor, spec_version=2, others="own")
+    assert answer.status_code == 409 and "no longer known which spec version" in answer.json()["detail"]
+    times = {"rows_from": "2025-06-01T00:00:00Z", "rows_until": "2025-06-02T00:00:00Z"}
+    assert asks(owner, supervisor, **times, others="own").status_code == 400
+    assert asks(owner, supervisor, spec_version=2, others="mine").status_code == 400
+
+
+def test_a_merge_between_readings_is_planned_again_with_own_versions(supervisor: Supervisor, owner: Client) -> None:
+    current = supervisor.current
+    for number in (2, 3):
+        SpecVersion.objects.create(supervisor=supervisor, version=number, spec=current.spec, secrets=current.secrets)
+    asks(owner, supervisor, spec_version=2, read_with=3, others="own")
+    source = source_of(supervisor)
+    [first] = run_rewinds()
+    end_task(Task.objects.get(pk=first), error="Killed.")
+    merged(supervisor)
+    reads(next_task(), source)
+    assert [reading["version"] for reading in RewindPart.objects.get(number=0).readings] == [None, 1]
+    others = reads(next_task(), source)
+    assert (others.spec_version, [(r["start"], r["end"]) for r in others.ranges]) == (1, [(0, 20)])
+    assert (RewindPart.objects.get(number=0).state, rows_in_use(supervisor)) == ("done", 30)
+
+
+def test_records_of_an_earlier_topic_are_read_from_it(supervisor: Supervisor, owner: Client, broker: Broker) -> None:
+    earlier = broker.topic(partitions=1)
+    broker.produce(earlier, numbered(0, 10), partition=0)
+    found = topic_offsets(supervisor.io_config.consumerProperties, earlier)
+    assert found is not None
+    key = source_key(supervisor.io_config, supervisor.owner)
+    other = fence.adopt_source(
+        datasource=supervisor.datasource, **key, topic=earlier, cluster_id=found.cluster_id, topic_id=found.topic_id
+    )
+    begins = fence.take_epoch(task_id="before", datasource=supervisor.datasource, source=other).epoch
+    other.keys.create(partition=0, next_offset=0)
+    progress = {0: Advance(start=0, end=8)}
+    send(request(begins, {0: [(0, 8)]}, progress=progress, topic_id=other.topic_id), task="before")
+    merged(supervisor)
+    plan = asks(owner, supervisor, spec_version=1).json()
+    assert [(p["records"], p["others"]) for p in plan["parts"]] == [(38, 8)]
+    own = reads(next_task(), source_of(supervisor))
+    assert (own.io_config.topic, rows_in_use(supervisor)) == (supervisor.io_config.topic, 38)
+    of_other = reads(next_task(), other, {0: Outcomes(thrown_away=[(0, 8)])})
+    assert (of_other.io_config.topic, of_other.ranges[0]["topic_id"]) == (earlier, other.topic_id)
+    assert rows_in_use(supervisor) == 30
+    assert asks(owner, supervisor, "undo/", rewind=plan["rewind"]).status_code == 200
+    assert rows_in_use(supervisor) == 38
+    Source.objects.filter(pk=other.pk).update(current=False)
+    refused = asks(owner, supervisor, spec_version=1)
+    assert refused.status_code == 409 and "deleted and created again" in refused.json()["detail"]
 
 
 def test_pieces_of_a_part_that_has_failed_or_was_cancelled_go(supervisor: Supervisor, owner: Client) -> None:

@@ -15,7 +15,7 @@ from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import Receipt, Rewind, RewindPart
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.publishing.replace import ReplaceTarget, replace
-from controlplane.publishing.rewind_plan import PartPlan, parts_of
+from controlplane.publishing.rewind_plan import PartPlan, Readers, parts_of
 from controlplane.publishing.rewind_selection import Choice, select
 from controlplane.publishing.selectors.fate import outcomes_at, record_fate
 from controlplane.publishing.selectors.totals import datasource_totals
@@ -44,7 +44,7 @@ def source(db: None) -> Source:
 def chosen(source: Source, low: int, high: int) -> list[PartPlan]:
     groups, loose = select(source, Choice(offsets={0: [(low, high)]}))
     assert not [g.refusal for g in groups if g.refusal]
-    return parts_of(groups, loose)
+    return parts_of(groups, loose, Readers(source.pk))
 
 
 def begun(source: Source, plan: PartPlan, task: str = READER) -> RewindPart:

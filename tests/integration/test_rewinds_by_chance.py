@@ -1,10 +1,13 @@
-"""Any sequence of publishes, merges, replays, rewinds, undos: the rows are those of a clean run, each offset once."""
+"""Any sequence of publishes, merges, replays, rewinds, undos: the rows are those of a clean run, each offset once.
+
+Rewinds publish in up to three pieces a reading, and read the other records with one version or with their own.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -18,8 +21,9 @@ from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import RewindPart
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.publishing.replace import ReplaceTarget, replace
-from controlplane.publishing.rewind_plan import Loose, PartPlan, parts_of
-from controlplane.publishing.rewind_selection import Choice, groups_of, select
+from controlplane.publishing.rewind_pieces import drop
+from controlplane.publishing.rewind_plan import Loose, RangesOf, Readers, parts_of
+from controlplane.publishing.rewind_selection import Choice, chosen_records, groups_of, select
 from controlplane.publishing.selectors.fate import outcomes_at
 from controlplane.publishing.selectors.totals import datasource_totals
 from controlplane.quarantine import replays
@@ -40,6 +44,7 @@ STEPS = st.one_of(
     st.tuples(st.just("merge"), st.integers(0, 1), st.integers(2, 3)),
     st.tuples(st.just("rewind"), st.integers(0, 7), VERSIONS),
     st.tuples(st.just("disturbed"), st.integers(0, 7), VERSIONS),
+    st.tuples(st.just("own"), st.integers(0, 7), VERSIONS),
     st.tuples(st.just("undo"), st.integers(0, 3), VERSIONS),
     st.tuples(st.just("replay"), st.integers(1, 4), VERSIONS),
 )
@@ -70,12 +75,13 @@ class World:
     source: Source
     end: int = 0
     version: dict[int, int] = field(default_factory=dict)  # of each offset: the spec version that holds
-    rows: dict[str, list[Row]] = field(default_factory=dict)  # of each segment
+    rows: dict[str, list[Row]] = field(default_factory=dict)  # of each segment, by its path
     done: list[tuple[int, dict[int, int]]] = field(default_factory=list)  # parts, and the versions before
 
     def publish(self, count: int, version: int) -> None:
         new = range(self.end, self.end + count)
-        self._send(self._request(start(self.source), new, version), version, "task-1")
+        task = f"task-{version}"
+        self._send(self._request(start(self.source, task=task), new, version), version, task)
         self.end += count
         self.version |= dict.fromkeys(new, version)
 
@@ -83,15 +89,15 @@ class World:
         used = list(Segment.objects.filter(used=True, interval_start=DAYS[day]).order_by("partition_num")[:most])
         if len(used) < 2:
             return
-        rows = [row for s in used for row in self.rows[str(s.pk)]]
+        rows = [row for s in used for row in self.rows[s.path]]
         cut = len(rows) // 2
         files = [segment({0: [(0, n)]}, DAYS[day]) for n in (cut, len(rows) - cut) if n]
         files = [f.model_copy(update={"offsets": {}}) for f in files]
         target = ReplaceTarget(self.source.datasource, DAYS[day], DAYS[day] + timedelta(days=1), "compact_1", False)
         what = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read={s.pk: s.rows for s in used}, segments=files)
-        made = replace(target, what)
+        replace(target, what)
         halves = [half for half in (rows[:cut], rows[cut:]) if half]
-        self.rows |= {str(pk): half for pk, half in zip(made, halves, strict=True)}
+        self.rows |= {file.path: half for file, half in zip(files, halves, strict=True)}
 
     def replay(self, most: int, version: int) -> None:
         """The first records of the quarantine are read again, as its page does it."""
@@ -99,64 +105,99 @@ class World:
         read = list(kept.values_list("offset", flat=True)[:most])
         if not read:
             return
-        task = f"replay_{uuid.uuid4().hex[:8]}"
+        task = f"replay_{uuid.uuid4().hex[:8]}-{version}"
         assert replays.take_records(QuarantinedRecord.objects.filter(offset__in=read), task) == len(read)
         begins = fence.take_epoch(task_id=task, datasource=self.source.datasource, source=self.source, replay=True)
         self._send(self._request(begins.epoch, read, version), version, task)
         self.version |= dict.fromkeys(read, version)
 
-    def rewind(self, low: int, version: int, disturbed: bool = False) -> None:
+    def rewind(self, low: int, version: int, disturbed: bool = False, own: bool = False) -> None:
         high = low + 1 + low % 3
-        chosen = {0: [(low, high)]}
-        groups, loose = select(self.source, Choice(offsets=chosen))
+        choice = Choice(offsets={0: [(low, high)]})
+        groups, loose = select(self.source, choice)
         assert not [g for g in groups if g.refusal]
-        plans = parts_of(groups, loose)
+        readers = Readers(self.source.pk)
+        if own:
+            chosen = chosen_records(self.source, choice)
+            versions = {task: ("s", int(task.rpartition("-")[2])) for group in groups for _, task in group.readers}
+            readers = Readers(self.source.pk, ("s", version), versions, lambda reader: chosen.get(reader[1], {}))
+        plans = parts_of(groups, loose, readers)
         wanted = {o for o in range(low, high) if o < self.end}
-        assert wanted <= {o for plan in plans for o in offsets.expanded(plan.ranges[0])}
+        assert wanted <= {o for plan in plans for o in offsets.expanded(plan.ranges.get(0, []))}
         for plan in plans:
-            self._read(begun(self.source, plan, f"rewind_{uuid.uuid4().hex[:8]}"), plan, version, disturbed)
+            others = [
+                {"source": r.source, "version": (r.version or ("s", 0))[1], "ranges": flat(r.ranges)}
+                for r in plan.others
+            ]
+            part = begun(self.source, plan, f"rewind_{uuid.uuid4().hex[:8]}-{version}")
+            RewindPart.objects.filter(pk=part.pk).update(others=others)
+            part.refresh_from_db()
+            self._read(part, version, pieces=1 + low % 3, disturbed=disturbed)
 
-    def _read(self, part: RewindPart, plan: PartPlan, version: int, disturbed: bool) -> None:
-        replays.take_records(
-            QuarantinedRecord.objects.filter(offset__in=list(offsets.expanded(plan.ranges[0]))), part.task_id
-        )
-        epoch = reading(self.source, part.task_id)
+    def _read(self, part: RewindPart, version: int, pieces: int, disturbed: bool) -> None:
+        """In several publishes; ``disturbed``: a merge comes before the last of them."""
+        held = QuarantinedRecord.objects.filter(offset__in=list(offsets.expanded(part.wanted.get(0, []))))
+        replays.take_records(held, part.task_id)
+        todo = self._publishes(part, version, pieces)
+        before, used = dict(self.version), self.in_use()
+        for what, read_with, task in todo[:-1]:
+            self._send(what(), read_with, task)
+            assert self.in_use() == used
         if disturbed:
             for day in (0, 1):
                 self.merge(day, 10)
-            self._check_refused_or_replan(part, epoch, version)
-            epoch = reading(self.source, part.task_id)
-        part.refresh_from_db()
-        if part.state != RewindPart.State.WAITING:
-            return
-        read = list(offsets.expanded(part.wanted[0]))
-        self._send(self._request(epoch, read, version), version, part.task_id)
-        self._note_done(part, read, version)
-
-    def _check_refused_or_replan(self, part: RewindPart, epoch: int, version: int) -> None:
-        """Where a merge has taken one of its segments, nothing changes and the part is planned again."""
-        read = list(offsets.expanded(part.wanted[0]))
-        before = self.in_use()
+        used = self.in_use()
+        what, read_with, task = todo[-1]
         try:
             with transaction.atomic():
-                self._send(self._request(epoch, read, version), version, part.task_id)
+                self._send(what(), read_with, task)
         except PublishRefused:
-            assert self.in_use() == before
-            plans = parts_of(groups_of(self.source, part.taken), Loose())
-            if not plans:  # merged with the segments of a part before it, which has read its records, too
-                RewindPart.objects.filter(pk=part.pk).update(state=RewindPart.State.FAILED)
-                return
-            [plan] = plans
-            assert set(offsets.expanded(plan.ranges[0])) >= set(read)
-            RewindPart.objects.filter(pk=part.pk).update(
-                taken=list(plan.segments), ranges=[[0, *r] for r in plan.ranges[0]], before=plan.before
-            )
-        else:
-            self._note_done(part, read, version)
+            assert disturbed and self.in_use() == used
+            self._plan_again(part, version)
+            return
+        part.refresh_from_db()
+        assert part.state == RewindPart.State.DONE
+        now = {o: r["version"] or version for r in part.readings for o in offsets.expanded(plain(r["ranges"]))}
+        self.done.append((part.pk, {o: before[o] for o in now}))
+        self.version |= now
 
-    def _note_done(self, part: RewindPart, read: list[int], version: int) -> None:
-        self.done.append((part.pk, {o: self.version[o] for o in read}))
-        self.version |= dict.fromkeys(read, version)
+    def _publishes(
+        self, part: RewindPart, version: int, pieces: int
+    ) -> list[tuple[Callable[[], PublishRequest], int, str]]:
+        """What tasks publish of it, each reading by one of its own: when it is called, the part is in its hands."""
+        found: list[tuple[Callable[[], PublishRequest], int, str]] = []
+        for n, reading_ in enumerate(part.readings):
+            read_with = reading_["version"] or version
+            task = part.task_id if n == 0 else f"{part.task_id}_{n}-{read_with}"
+            read = sorted(offsets.expanded(plain(reading_["ranges"])))
+            size = max(1, -(-len(read) // pieces))
+            for first in range(0, len(read), size):
+
+                def publish(
+                    some: list[int] = read[first : first + size], n: int = n, task: str = task, by: int = read_with
+                ) -> PublishRequest:
+                    RewindPart.objects.filter(pk=part.pk).update(reading=n, task_id=task)
+                    return self._request(reading(self.source, task), some, by)
+
+                found.append((publish, read_with, task))
+        return found
+
+    def _plan_again(self, part: RewindPart, version: int) -> None:
+        """A merge has taken one of its segments: nothing has changed, and it is read again from where they are now."""
+        part.refresh_from_db()
+        read = set(offsets.expanded(part.wanted[0]))
+        plans = parts_of(groups_of(self.source, part.taken), Loose(), Readers(self.source.pk))
+        if not plans:  # merged with the segments of a part before it, which has read its records, too
+            RewindPart.objects.filter(pk=part.pk).update(state=RewindPart.State.FAILED)
+            return
+        [plan] = plans
+        assert set(offsets.expanded(plan.ranges[0])) >= read
+        RewindPart.objects.filter(pk=part.pk).update(
+            taken=list(plan.segments), ranges=flat(plan.ranges), before=plan.before, others=[], reading=0
+        )
+        part.refresh_from_db()
+        drop(part.pieces.all())
+        self._read(part, version, pieces=2, disturbed=False)
 
     def undo(self, back: int) -> None:
         """One of the newest parts; what can't be undone stays as it is."""
@@ -173,11 +214,11 @@ class World:
             self.version |= before
 
     def in_use(self) -> list[str]:
-        return sorted(str(pk) for pk in Segment.objects.filter(used=True).values_list("pk", flat=True))
+        return sorted(Segment.objects.filter(used=True).values_list("path", flat=True))
 
     def check(self) -> None:
         clean = Counter((day, o, v) for o, v in self.version.items() for day in days_of(v, o))
-        assert Counter(row for pk in self.in_use() for row in self.rows[pk]) == clean
+        assert Counter(row for path in self.in_use() for row in self.rows[path]) == clean
         for interval in Interval.objects.all():
             used = Segment.objects.filter(interval_start=interval.start, used=True)
             assert (interval.segments, interval.rows) == (used.count(), sum(s.rows for s in used))
@@ -209,10 +250,18 @@ class World:
         return what.model_copy(update={"counters": counters})
 
     def _send(self, what: PublishRequest, version: int, task: str) -> None:
-        ids = send(what, task=task)
-        for pk, file in zip(ids, what.segments, strict=True):
+        for file in what.segments:
             stored = offsets.expanded(file.offsets[0])
-            self.rows[pk] = [(file.interval_start, offset, version) for offset in stored]
+            self.rows[file.path] = [(file.interval_start, offset, version) for offset in stored]
+        send(what, task=task)
+
+
+def flat(ranges: RangesOf) -> list[list[int]]:
+    return [[p, start, end] for p, some in ranges.items() for start, end in some]
+
+
+def plain(ranges: list[list[int]]) -> list[offsets.Range]:
+    return [(start, end) for _, start, end in ranges]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -234,6 +283,6 @@ def test_the_rows_are_those_of_a_clean_run(db: None, steps: list[tuple[str, int,
                 case "replay":
                     world.replay(n, version)
                 case _:
-                    world.rewind(n, version, disturbed=name == "disturbed")
+                    world.rewind(n, version, disturbed=name == "disturbed", own=name == "own")
             world.check()
         transaction.set_rollback(True)

@@ -17,7 +17,7 @@ from controlplane.publishing.models import RewindPart
 from controlplane.publishing.publish import publish
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.publishing.replace import ReplaceTarget, prepare_replace, replace
-from controlplane.publishing.rewind_plan import parts_of
+from controlplane.publishing.rewind_plan import Readers, parts_of
 from controlplane.publishing.rewind_selection import Choice, select
 from controlplane.publishing.selectors.totals import datasource_totals
 from controlplane.segments.models import Segment
@@ -131,7 +131,7 @@ class World:
         groups, loose = select(self.source, Choice(offsets={0: [(low, high)]}))
         assert not [g.refusal for g in groups if g.refusal]
         parts = []
-        for plan in parts_of(groups, loose):
+        for plan in parts_of(groups, loose, Readers(self.source.pk)):
             parts.append(begun(self.source, plan, f"rewind_{uuid.uuid4().hex[:8]}"))
             self.read(list(offsets.expanded(plan.ranges[0])), version, parts[-1].task_id, again=True)
         return parts

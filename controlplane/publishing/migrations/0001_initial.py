@@ -174,6 +174,8 @@ class Migration(migrations.Migration):
                 ("taken", ArrayField(base_field=models.UUIDField())),
                 ("made", ArrayField(base_field=models.UUIDField(), default=list)),
                 ("ranges", models.JSONField()),
+                ("others", models.JSONField(default=list)),
+                ("reading", models.IntegerField(default=0)),
                 (
                     "state",
                     models.CharField(
@@ -222,6 +224,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.UUIDField(primary_key=True, serialize=False)),
                 ("epoch", models.IntegerField()),
+                ("reading", models.IntegerField(default=0)),
                 ("ranges", models.JSONField()),
                 ("request", models.TextField()),
                 ("rows", models.BigIntegerField()),

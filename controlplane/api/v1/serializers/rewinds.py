@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer
 from controlplane.api.v1.serializers.resets import OffsetsField
-from controlplane.supervisors.rewinds import Asked
+from controlplane.supervisors.rewinds import OWN, READ_WITH, Asked
 from ingestion.specs.offsets import Range
 
 _LAST_VERSION = 2**31 - 1
@@ -35,6 +35,12 @@ class RewindBody(BodySerializer):
         max_value=_LAST_VERSION,
         help_text="The spec version to read with. By default the current.",
     )
+    others = serializers.ChoiceField(
+        choices=[READ_WITH, OWN],
+        default=READ_WITH,
+        help_text="With which spec version the records of the same segments are read that you have not chosen: "
+        "`read_with`, or `own`, the one that has stored them.",
+    )
     only_possible = serializers.BooleanField(
         default=False, help_text="Leave segments as they are that can't be recomputed. Otherwise the answer is 409."
     )
@@ -52,16 +58,21 @@ class RewindBody(BodySerializer):
             offsets=_ranges(attrs),
             times=rows,
             read_with=attrs.get("read_with"),
+            others=attrs["others"],
             only_possible=attrs["only_possible"],
             dry_run=attrs["dry_run"],
         )
-        if not asked.described().keys() - {"only_possible"}:
+        if not asked.described().keys() - {"only_possible", "others"}:
             raise serializers.ValidationError(
                 "choose records: spec_version, of_rewind, published_from and published_until, start_offsets and "
                 "end_offsets, or rows_from and rows_until"
             )
         if rows and (published or asked.offsets or asked.spec_version or asked.of_rewind):
             raise serializers.ValidationError("rows_from and rows_until can't be combined with another choice")
+        if rows and asked.others == OWN:
+            raise serializers.ValidationError(
+                "rows_from and rows_until choose all records of segments: there are no others"
+            )
         return {**attrs, "asked": asked}
 
 
@@ -95,9 +106,15 @@ class PlannedPartSerializer(serializers.Serializer[Any]):
     segments = serializers.SerializerMethodField()
     rows = serializers.IntegerField(help_text="Of these segments.")
     records = serializers.IntegerField(help_text="Records that are read again.")
+    others = serializers.SerializerMethodField(
+        help_text="How many of them are read with their own spec version, or are of another topic."
+    )
 
     def get_segments(self, part: Any) -> int:
         return len(part.segments)
+
+    def get_others(self, part: Any) -> int:
+        return sum(reading.records for reading in part.others)
 
 
 class RefusedGroupSerializer(serializers.Serializer[Any]):
