@@ -97,6 +97,11 @@ SITE = [
     row("teams/", walks_of_invitations.leave_a_team, (ANSWER, "Leave team alpha")),
     row("records/", walks.find_a_record, ("GET records/", "Find")),
     row(f"{DS}columns/", walks_of_data.find_a_column, (f"GET {DS}columns/", "Filter")),
+    row(
+        f"{DS}columns/profile/",
+        walks_of_data.profile_a_column,
+        (f"GET {DS}columns/profile/", "Profile column"),
+    ),
     row(f"{DS}columns/", walks_of_data.mask_a_column, (f"POST {DS}columns/mask/", "Mask these columns")),
     row("quarantine/", walks_of_data.find_a_cause, ("GET quarantine/", "Filter")),
     row("tasks/", walks.filter_tasks, ("GET tasks/", "Filter")),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,6 +18,7 @@ from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, addr
 from tests.browser.walks_of_rewinds import a_rewind
 from tests.support.alerting import alerting
 from tests.support.file_replays import a_record_of_a_file
+from tests.support.sql import june_here
 
 NARROW, WIDE, HEIGHT = 390, 1400, 1000
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -162,6 +165,7 @@ def stops(site: Site) -> Iterator[Stop]:
     yield Stop("/tasks/-/new/?example=index_parallel")
     yield Stop("/supervisors/-/import/")
     yield Stop("/supervisors/-/import/", press="Preview import", fill=("Or its JSON text", druids_list()))
+    yield from _of_profiles(site)
 
 
 def _of_segments(site: Site) -> Iterator[Stop]:
@@ -258,6 +262,15 @@ def _of_files(site: Site) -> Iterator[Stop]:
     yield Stop(fix)
     yield Stop(fix, press="Replay all of this cause with this spec…")
     record.delete()
+
+
+def _of_profiles(site: Site) -> Iterator[Stop]:
+    """Of rows that are there, and still are when the lines for curl are pasted."""
+    with TemporaryDirectory() as place:
+        june_here(site.cast.alpha, Path(place))
+    for column in ("n", "tags"):
+        yield Stop(f"/datasources/june/columns/profile/?column={column}&read=1")
+    yield Stop("/datasources/june/columns/profile/?column=n&from=2030-01-01&read=1")
 
 
 def _of_datasource(name: str) -> Iterator[Stop]:

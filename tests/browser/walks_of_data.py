@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import expect
 
@@ -13,6 +15,7 @@ from controlplane.tasks.models import Task
 from tests.browser.site import Visit
 from tests.browser.timeline import drawn
 from tests.support.file_replays import a_record_of_a_file
+from tests.support.sql import june_here
 
 State = QuarantinedRecord.State
 QUARANTINE = "/datasources/flights/quarantine/"
@@ -66,6 +69,21 @@ def find_a_column(visit: Visit) -> None:
     expect(rows).to_contain_text("carrier")
     visit.page.get_by_role("link", name="Clear").click()
     expect(rows).to_have_count(3)
+
+
+def profile_a_column(visit: Visit) -> None:
+    with TemporaryDirectory() as place:
+        june = june_here(visit.site.cast.alpha, Path(place))
+    visit.open("/datasources/june/columns/profile/?column=name")
+    found = visit.page.locator("#column-profile")
+    expect(found).to_contain_text("Rows from 2025-06-01 to 2025-06-03 12:01 (UTC), read from 3 files.")
+    visit.page.get_by_label("From (UTC)").fill("2025-06-03T00:00")
+    visit.press("Profile column")
+    expect(found).to_contain_text("Rows from 2025-06-03 to 2025-06-03 12:01 (UTC), read from 1 file.")
+    expect(found.locator("tbody th")).to_have_text(["name-4", "name-5"])
+    visit.page.get_by_role("link", name="Use the newest rows").click()
+    expect(found.locator("tbody th")).to_have_count(6)
+    june.delete()
 
 
 def mask_a_column(visit: Visit) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Column, Segment, SegmentSchema, fingerprint
 from controlplane.teams.models import Team
+from ingestion.segments.local import LocalStorage
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.column_ids import ids_in
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
@@ -25,12 +26,15 @@ _OF_FILES = {"interval_start", "interval_end", "rows", "size_bytes", "sha256", "
 
 
 def june(team: Team, place: Path, changed: Any, name: str = "june") -> Datasource:
-    """Three days with two rows each: ``n`` 0 to 5, a ``name`` and ``tags``. One segment a day.
+    """``june_here`` in a deep storage below ``place``. ``changed``: the fixture ``settings``."""
+    changed.DEEP_STORAGE = str(place / "deep")
+    return june_here(team, place, name)
 
-    ``changed``: the fixture ``settings``.
-    """
+
+def june_here(team: Team, place: Path, name: str = "june") -> Datasource:
+    """Three days with two rows each: ``n`` 0 to 5, a ``name`` and ``tags``. One segment a day, in deep storage."""
     desk = Desk(place, schema_of())
-    changed.DEEP_STORAGE = str(desk.deep)
+    desk.storage = LocalStorage(Path(settings.DEEP_STORAGE), fsync=False)
     desk.add(
         batch_of(
             [row * DAY_MS // 2 for row in range(2 * DAYS)],
