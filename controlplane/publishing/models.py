@@ -211,6 +211,7 @@ class RewindPart(models.Model):
     after = models.JSONField(default=dict)  # what its publish has counted
     retired = models.JSONField(default=dict)  # which of the two no longer counts
     held = models.JSONField(default=dict)  # ids of records that left the quarantine (``out``), or did not (``again``)
+    changes = models.JSONField(default=dict)  # of a dry run: see ``rewind_changes``
     ended_at = models.DateTimeField(null=True)
 
     class Meta:

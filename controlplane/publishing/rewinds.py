@@ -25,6 +25,7 @@ from controlplane.publishing.models import ProgressKey, Receipt, RewindPart, ran
 from controlplane.publishing.postgres_ranges import Ranges
 from controlplane.publishing.publication import Publication
 from controlplane.publishing.replay_publish import HeldRecords
+from controlplane.publishing.rewind_changes import changed_columns
 from controlplane.publishing.rewind_pieces import Piece, drop, held_pieces, hold, unread
 from controlplane.publishing.rewind_selection import ended_later
 from controlplane.quarantine.models import QuarantinedRecord
@@ -65,10 +66,14 @@ def publish_part(
         return []
     if part.rewind.dry_run:
         rows = sum(p.rows for p in earlier) + sum(f.rows for f in request.segments)
-        after = Counter(piece.counted(0))
-        for one in held_pieces(part, fence.at):
+        every = [*held_pieces(part, fence.at), piece]
+        after: Counter[str] = Counter()
+        for one in every:
             after.update(one.counted(0))
-        _update(part, state=State.READ, rows_after=rows, after=after, reason="", ended_at=fence.at)
+        stored = next((one.request.columns_before for one in every if one.request.columns_before), [])
+        would_be = [column for one in every for column in one.request.columns_after]
+        changes = changed_columns(stored, would_be) if part.taken else {}
+        _update(part, state=State.READ, rows_after=rows, after=after, changes=changes, reason="", ended_at=fence.at)
         drop(part.pieces.all())
         return []
     made = _swap(part, [*held_pieces(part, fence.at), piece], fence.at)
@@ -112,6 +117,12 @@ def _swap(part: RewindPart, pieces: Sequence[Piece], at: datetime) -> dict[uuid.
         ended_at=at,
     )
     return made
+
+
+def compared_files(task_id: str) -> list[str]:
+    """Of a dry run's task, the files that its part would replace; none once a publish has told of their columns."""
+    part = RewindPart.objects.filter(task_id=task_id, rewind__dry_run=True, pieces=None).first()
+    return [] if part is None else list(Segment.objects.filter(pk__in=part.taken).values_list("path", flat=True))
 
 
 def is_dry_run(task_id: str) -> bool:

@@ -10,7 +10,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from controlplane.common.errors import HeadgateError, InvalidInput, NotAllowed, NotFound
+from controlplane.datasources.masking import hidden_columns
 from controlplane.publishing.models import Rewind
+from controlplane.publishing.rewind_changes import shown_changes
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.rewinds import (
     LISTED,
@@ -69,12 +71,21 @@ def _listed(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     rows = [RewindRow.of(rewind) for rewind in rewinds_of(supervisor)[:LISTED]]
     shown = _shown(request.GET, rows)
     framed = frame(request, supervisor, "rewinds")
+    hidden = hidden_columns(request.user, supervisor.datasource)
+    changed = [
+        (part, column)
+        for part in (shown.parts if shown else [])
+        for column in shown_changes(part.changes, hidden)["columns"]
+    ]
+    unnamed = sum(part.changes.get("more", 0) for part in (shown.parts if shown else []))
     return {
         **framed,
         "here": _url(supervisor),
         "rewinds": rows,
         "shown": shown,
         "parts": shown.parts[:SHOWN] if shown else [],
+        "changed": changed[:SHOWN],
+        "changed_more": max(0, len(changed) - SHOWN) + unnamed,
         "more_parts": max(0, len(shown.parts) - SHOWN) if shown else 0,
         "before": version_before(shown.rewind) if shown and shown.can_undo and framed["may_administer"] else None,
     }

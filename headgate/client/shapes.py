@@ -164,6 +164,7 @@ class RewindPart(TypedDict):
     rows_before: int
     rows_after: int
     counted: dict[str, int]
+    changes: dict[str, Any]  # of a dry run: columns, and how many more
     ended_at: str | None
 
 

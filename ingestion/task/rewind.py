@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from ingestion.client.http import HttpControlPlane
@@ -15,8 +16,9 @@ from ingestion.segments.local import LocalStorage
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.rewind import MAX_OFFSETS, RewindSource
 from ingestion.sources.topic import PinnedTopic, TopicWatch, checked_properties
-from ingestion.specs.messages.protocol import Assignment, RepairRange
+from ingestion.specs.messages.protocol import Assignment, PublishAnswer, PublishRequest, RepairRange
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec
+from ingestion.task.column_summaries import summarise
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.parse_exceptions import without_parse_limits
@@ -24,12 +26,21 @@ from ingestion.task.scratch import scratch_folder
 from ingestion.task.standalone import run_standalone
 
 
+class RewindClient(HttpControlPlane):
+    """Of a dry run each publish says what its columns hold, and what those of the replaced segments do."""
+
+    summarised: Callable[[PublishRequest], PublishRequest] = staticmethod(lambda request: request)
+
+    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
+        return super().publish(number, self.summarised(request))
+
+
 def main() -> int:
     """Exit code 0 when all records were read and published."""
-    return run_standalone(_rewind, HttpControlPlane)
+    return run_standalone(_rewind, RewindClient)
 
 
-def _rewind(client: HttpControlPlane, control: Control) -> None:
+def _rewind(client: RewindClient, control: Control) -> None:
     assignment = client.assignment()
     io_config = assignment.spec.ioConfig
     topic, ranges = io_config.topic, assignment.ranges
@@ -49,11 +60,20 @@ def _rewind(client: HttpControlPlane, control: Control) -> None:
         )
 
     with scratch_folder() as scratch:
+        storage = _storage(assignment, scratch)
+        if assignment.dry_run:
+            before = summarise(open_deep_storage(assignment.deep_storage), assignment.replaces)
+
+            def summarised(request: PublishRequest) -> PublishRequest:
+                after = summarise(storage, [f.path for f in request.segments])
+                return request.model_copy(update={"columns_before": before, "columns_after": after})
+
+            client.summarised = summarised
         surroundings = IndexerDependencies(
             client=client,
             topic=watch,
             make_source=lambda _: RewindSource(ranges, make_reader),
-            storage=_storage(assignment, scratch),
+            storage=storage,
             scratch=scratch,
             host=socket.gethostname(),
         )

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from controlplane.datasources.models import MaskedColumn
 from controlplane.publishing.models import Rewind, RewindPart
+from controlplane.publishing.rewind_changes import changed_columns
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from frontend.rewind_rows import choice_text
+from ingestion.specs.messages.protocol import ColumnSummary
 from tests.support.django_cast import DAY, Cast, browsing_as
 from tests.support.html import parsed
 
@@ -73,6 +76,29 @@ def test_rewinds_are_listed_with_their_parts(cast: Cast, supervisor: Supervisor)
     assert "Preview rewind" not in page.text and not page.all("a", href=f"{page_of(supervisor)}?undo={old.pk}")
     for odd in ("0", "none", "a\x00b", "9" * 30):
         assert viewer.get(page_of(supervisor), {"rewind": odd}).status_code == 404
+
+
+def test_changed_columns_of_a_dry_run_are_shown_and_sums_of_masked_ones_hidden(
+    cast: Cast, supervisor: Supervisor
+) -> None:
+    rewind = a_rewind(cast, State.READ, State.READ, dry_run=True)
+    summaries = [
+        ColumnSummary(name=name, type="long", values=2, total=total, checksum=total)
+        for name, total in (("price", 4_711), ("salary", 8_888))
+    ]
+    rewind.parts.filter(number=0).update(changes={**changed_columns(summaries, summaries[:1]), "more": 3})
+    rewind.parts.filter(number=1).update(changes=changed_columns([], summaries))
+    MaskedColumn.objects.create(datasource=cast.datasource, column="salary", role="admin")
+    address = f"/api/v1/supervisors/{supervisor.pk}/rewinds/"
+    for role, sees in (("viewer", False), ("owner", True)):
+        browser = browsing_as(cast, role)
+        page = parsed(browser.get(page_of(supervisor)))
+        rows = [row.text for row in page.all("tr", data_changed="salary")]
+        assert ["would be gone" in row for row in rows] == [True, False] and "new: long" in rows[1]
+        assert ("8888" in page.text, "4711" in page.text) == (sees, True)
+        assert "3 more columns." in page.text
+        told = str(browser.get(address).json()["rewinds"][0]["parts"])
+        assert ("8888" in told, "4711" in told) == (sees, True)
 
 
 def test_an_undo_and_a_cancellation_ask_first(cast: Cast, supervisor: Supervisor) -> None:

@@ -23,7 +23,7 @@ from controlplane.segments.orphans import _orphans
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from ingestion.specs.messages.deep_storage import SweepPage, SweptFile
-from ingestion.specs.messages.protocol import AbandonRequest, Outcomes
+from ingestion.specs.messages.protocol import AbandonRequest, ColumnSummary, Outcomes
 from tests.integration.test_rewinds import (
     READER,
     ROOT,
@@ -170,14 +170,25 @@ def test_a_deleted_datasource_keeps_no_pieces(source: Source, part: RewindPart) 
     assert not RewindPiece.objects.exists() and not HeldFile.objects.exists()
 
 
+def column(name: str, values: int, total: int) -> ColumnSummary:
+    return ColumnSummary(name=name, type="long", values=values, total=total, checksum=total)
+
+
 def test_a_dry_run_of_pieces_stores_nothing(source: Source, part: RewindPart) -> None:
     Rewind.objects.update(dry_run=True)
     epoch = reading(source)
     bad = request(epoch, {0: [(0, 4)]}, {0: Outcomes(unparseable=[(4, 5)])}, quarantined=[poison(4)])
-    read_again(source, bad)
+    assert rewinds.compared_files(READER) == [Segment.objects.get().path]
+    read_again(
+        source, bad.model_copy(update={"columns_before": [column("n", 10, 45)], "columns_after": [column("n", 4, 6)]})
+    )
+    assert rewinds.compared_files(READER) == []
     assert not HeldFile.objects.exists() and "e30=" not in RewindPiece.objects.get().request
-    read_again(source, request(epoch, {0: [(5, 10)]}))
+    last = request(epoch, {0: [(5, 10)]})
+    read_again(source, last.model_copy(update={"columns_after": [column("n", 5, 35), column("x", 1, 0)]}))
     part.refresh_from_db()
+    told = [(c["name"], c["values_before"], c["values_after"], c["sum_after"]) for c in part.changes["columns"]]
+    assert told == [("n", 10, 9, 41), ("x", 0, 1, 0)]
     assert (part.state, part.rows_after, part.after["polled"], part.after["unparseable"]) == ("read", 9, 10, 1)
     assert (Segment.objects.count(), QuarantinedRecord.objects.count(), RewindPiece.objects.count()) == (1, 0, 0)
 

@@ -49,6 +49,11 @@ def test_a_wrong_spec_is_corrected_by_a_rewind_that_is_killed_once(house: House,
     house.api("POST", f"/api/v1/supervisors/{supervisor}/rewinds/", {**asked, "dry_run": True})
     dry = [(p["state"], p["rows_after"], p["counted"]["polled"]) for p in parts_done(house, supervisor)]
     assert dry == [("read", 1_800, 1_800), ("read", 200, 1_200)]
+    changed = [{c["name"]: c for c in p["changes"]["columns"]} for p in rewinds(house, supervisor)[0]["parts"]]
+    assert "n" not in changed[0]
+    n = changed[1]["n"]
+    assert (n["type_before"], n["values_before"], n["values_after"]) == (n["type_after"], 1_200, 200)
+    assert (n["sum_before"], n["sum_after"]) == (sum(range(1_800, ALL)), sum(range(1_800, KEPT)))
     assert stored_numbers(house, topic)[0] == Counter(range(ALL))
     house.fail_at(topic, uploaded=f"once:{house.home.path / topic}.killed:kill")
     plan = house.api("POST", f"/api/v1/supervisors/{supervisor}/rewinds/", asked)

@@ -78,6 +78,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             ranges=task.ranges,
             bounded=task.is_bounded,
             dry_run=task.kind == Task.Kind.REWIND and rewinds.is_dry_run(task.pk),
+            replaces=rewinds.compared_files(task.pk) if task.kind == Task.Kind.REWIND else [],
             replay=_replay(task),
             failpoints=_failpoints(task),
         )

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of
 from controlplane.api.v1.serializers import rewinds as serializers
+from controlplane.datasources.masking import hidden_columns
 from controlplane.supervisors import rewinds, selectors
 
 
@@ -17,7 +18,8 @@ class RewindsView(HeadgateView):
         """A supervisor's rewinds with their parts, newest first, at most 100."""
         supervisor = selectors.get_supervisor(self.actor, supervisor_id)
         listed = {"rewinds": rewinds.rewinds_of(supervisor)[: rewinds.LISTED]}
-        return Response(serializers.RewindListSerializer(listed).data)
+        hidden = hidden_columns(self.actor, supervisor.datasource)
+        return Response(serializers.RewindListSerializer(listed, context={"hidden": hidden}).data)
 
     @extend_schema(
         operation_id="begin_rewind",

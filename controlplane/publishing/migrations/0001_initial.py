@@ -202,6 +202,7 @@ class Migration(migrations.Migration):
                 ("after", models.JSONField(default=dict)),
                 ("retired", models.JSONField(default=dict)),
                 ("held", models.JSONField(default=dict)),
+                ("changes", models.JSONField(default=dict)),
                 ("ended_at", models.DateTimeField(null=True)),
                 (
                     "rewind",

@@ -72,6 +72,7 @@ class Assignment(Message):
     ranges: list[RepairRange] = Field(default_factory=list)  # of a repair and a bounded read: what to read
     bounded: bool = False  # it reads its ranges, and ends
     dry_run: bool = False  # of a rewind: no file is kept
+    replaces: list[str] = Field(default_factory=list)  # of a dry run: the files whose columns are to be compared
     replay: Replay | None = None
     failpoints: dict[str, str] = Field(default_factory=dict)
 
@@ -212,6 +213,28 @@ class FaultyRecord(Message):
     payload_size: int | None = None  # of the whole, in bytes
 
 
+class ColumnSummary(Message):
+    """What a column of some segments holds, whatever the order of its rows."""
+
+    name: str
+    type: str
+    values: int = Field(ge=0)  # rows that have one
+    total: float | None = None  # the sum, of finite numbers
+    checksum: int = Field(ge=0, lt=2**64)  # of the values
+
+    def plus(self, other: ColumnSummary) -> ColumnSummary:
+        """Of the rows of both. A column of two types names both."""
+        totals = [total for total in (self.total, other.total) if total is not None]
+        types = sorted({*self.type.split(", "), *other.type.split(", ")})
+        return ColumnSummary(
+            name=self.name,
+            type=", ".join(types),
+            values=self.values + other.values,
+            total=sum(totals) if totals else None,
+            checksum=(self.checksum + other.checksum) % 2**64,
+        )
+
+
 class PublishRequest(Message):
     """One batch, whole: its segments and what became of every record. Answered the same however often it is sent."""
 
@@ -225,6 +248,9 @@ class PublishRequest(Message):
     faulty: list[FaultyRecord] = Field(default_factory=list, max_length=10_000)  # those to be kept for the report
     early_duplicates: int = Field(default=0, ge=0)  # duplicates that were delivered for the first time: alarming
     progress: dict[Partition, Advance] = Field(default_factory=dict)  # of sources with stored offsets
+    # Of a dry run of a rewind: the columns of the segments that it would replace, and of its own.
+    columns_before: list[ColumnSummary] = Field(default_factory=list, max_length=20_000)
+    columns_after: list[ColumnSummary] = Field(default_factory=list, max_length=20_000)
 
 
 class PublishAnswer(Message):

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer
 from controlplane.api.v1.serializers.resets import OffsetsField
+from controlplane.publishing.rewind_changes import shown_changes
 from controlplane.supervisors.rewinds import OWN, READ_WITH, Asked
 from ingestion.specs.offsets import Range
 
@@ -149,7 +150,11 @@ class RewindPartSerializer(serializers.Serializer[Any]):
     rows_before = serializers.IntegerField()
     rows_after = serializers.IntegerField()
     counted = serializers.JSONField(source="after", help_text="What its records were counted as, by counter.")
+    changes = serializers.SerializerMethodField(help_text="Of a dry run: which columns would hold something else.")
     ended_at = serializers.DateTimeField(allow_null=True)
+
+    def get_changes(self, part: Any) -> dict[str, Any]:
+        return shown_changes(part.changes, self.context.get("hidden", ()))
 
 
 class RewindSerializer(serializers.Serializer[Any]):
