@@ -92,15 +92,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Readers:
-    """How records are read: those of the rewind's source, and the chosen ones of any, with its spec.
-
-    ``versions``: by task, what has read a record that was not chosen, and reads it again; None: the rewind's spec reads
-    all. ``chosen``: of a task's records, all sources together.
-    """
+    """How records are read: the chosen ones with the rewind's spec, the others with it too, or with their own."""
 
     source: int
     version: Version | None = None  # the rewind's
+    # By task, with what the records are read that it has read and nobody has chosen. None: the rewind's spec reads all.
     versions: Mapping[str, Version] | None = None
+    # Which of the records that somebody has read are chosen.
     chosen: Callable[[Reader], RangesOf] = lambda reader: {}
 
     def readings(self, groups: Sequence[Group]) -> list[Reading]:
