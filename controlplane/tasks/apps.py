@@ -10,4 +10,5 @@ class Config(AppConfig):
     label = "tasks"
 
     def ready(self) -> None:
-        from controlplane.tasks import host_agent  # noqa: F401  so do these, which read models
+        """The worker's threads begin with its signals."""
+        from controlplane.tasks import host_agent  # noqa: F401  # not at the top: it needs the models
