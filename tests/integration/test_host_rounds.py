@@ -60,6 +60,7 @@ def ends(process: psutil.Process) -> None:
 
 
 def test_what_is_not_this_hosts_any_more_is_killed_after_a_while(cast: Cast, start: Start) -> None:
+    """Row 39 of the failure matrix: a driver that slept while another host took its task over."""
     task_of(cast, "own", host="ingest-2")
     task_of(cast, "of-a-version-before", host="")
     task_of(cast, "ended", host="ingest-2", status=Status.FAILED, ended_at=timezone.now())
@@ -151,7 +152,7 @@ def test_a_compaction_application_of_a_dead_host_is_not_waited_for(cast: Cast, h
 
 @pytest.mark.django_db(transaction=True)
 def test_each_job_of_the_schedule_may_run_twice_at_once(cast: Cast) -> None:
-    """Two beats send each of them twice: none fails, and none starts a task twice."""
+    """Row 39 of the failure matrix. Two beats send each of them twice: none fails, and none starts a task twice."""
     celery_app.loader.import_default_modules()
     cast.task.spec.pop("suspended")  # a supervisor's alone
     cast.task.save()
