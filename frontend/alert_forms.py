@@ -37,7 +37,7 @@ def _select() -> forms.Select:
     return forms.Select(attrs={"class": "form-select"})
 
 
-class _ServiceErrorForm(forms.Form):
+class ServiceErrorForm(forms.Form):
     """Faults of a service come to the fields that they are about."""
 
     def place(self, error: HeadgateError) -> None:
@@ -49,7 +49,7 @@ class _ServiceErrorForm(forms.Form):
             self.add_error(name if name in self.fields else None, fault.message)
 
 
-class RuleForm(_ServiceErrorForm):
+class RuleForm(ServiceErrorForm):
     """A rule of one kind. ``stored``: the one that is changed; None for a new one."""
 
     team = forms.ChoiceField(label="Team", widget=_select())
@@ -147,7 +147,7 @@ _URL_HELP = {
 }
 
 
-class ReceiverForm(_ServiceErrorForm):
+class ReceiverForm(ServiceErrorForm):
     """A receiver of one kind. What is stored of its address and secret is never filled in again."""
 
     team = forms.ChoiceField(label="Team", widget=_select())
@@ -201,7 +201,7 @@ class ReceiverForm(_ServiceErrorForm):
         return values
 
 
-class SilenceForm(_ServiceErrorForm):
+class SilenceForm(ServiceErrorForm):
     """For how long, and why. What it is of stands in the address."""
 
     length = forms.ChoiceField(label="Duration", choices=_LENGTHS, widget=_select())

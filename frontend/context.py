@@ -50,6 +50,7 @@ SECTIONS = (
     Section("Home", "frontend:home", icon="house", key="h"),
     Section("Load data", "frontend:load", icon="box-arrow-in-down", key="l", may_open=_may_load),
     Section("Datasources", "frontend:datasources", icon="database", key="d"),
+    Section("Query", "frontend:query", icon="terminal", key="y"),
     Section("Supervisors", "frontend:supervisors", icon="diagram-3", key="s"),
     Section("Tasks", "frontend:tasks", icon="play-circle", key="t"),
     Section("Quarantine", "frontend:quarantine", icon="shield-exclamation", key="q", badge=_new_causes),

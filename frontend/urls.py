@@ -32,6 +32,7 @@ from frontend.views import (
     people,
     profiles,
     quarantine,
+    queries,
     quotas,
     records,
     reprocess,
@@ -165,6 +166,15 @@ ACCOUNT = [
     path("tokens/", account.make_token, name="account-make-token"),
     path("tokens/<str:token_id>/revoke/", account.revoke_token, name="account-revoke-token"),
 ]
+QUERY = [
+    path("", queries.editor, name="query"),
+    path("words.json", queries.words, name="query-words"),
+    path("saved/", queries.saved, name="saved-queries"),
+    path("saved/-/new/", queries.new, name="new-saved-query"),
+    path("saved/<int:number>/", queries.change, name="saved-query"),
+    path("saved/<int:number>/delete/", queries.delete, name="saved-query-delete"),
+    path("history/", queries.history, name="past-queries"),
+]
 TASK = [
     path("", tasks.detail, name="task"),
     path("live/", tasks.live, name="task-live"),
@@ -229,6 +239,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/-/capacity/", tasks.capacity, name="capacity"),
     path("tasks/<str:task_id>/", include(TASK)),
     path("quarantine/", causes.index, name="quarantine"),
+    path("query/", include(QUERY)),
     path("load/", load.index, name="load"),
     path("load/<uuid:draft_id>/delete/", load.delete, name="load-delete"),
     path("load/<uuid:draft_id>/<slug:step_name>/", load.step, name="load-step"),

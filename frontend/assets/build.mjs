@@ -22,12 +22,27 @@ async function druidFunctions() {
   return [...rows].flatMap(([, names]) => [...names.matchAll(/`([A-Za-z]\w*)`/g)].map(([, name]) => name)).sort();
 }
 
+// The names on the allow-list of SQL's functions, without operators.
+async function sqlFunctions() {
+  const blocks = { "query/functions": "_MORE_SCALARS _AGGREGATES _WINDOWS", "decode/scalar_functions": "_NUMBERS _TEXTS _TIMES _VALUES" };
+  const names = new Set();
+  for (const [file, wanted] of Object.entries(blocks)) {
+    const code = await readFile(`../../ingestion/${file}.py`, "utf8");
+    for (const block of wanted.split(" ")) {
+      const [, words] = new RegExp(`^${block} = """([^"]*)"""`, "m").exec(code);
+      for (const word of words.split(/\s+/)) if (word) names.add(word);
+    }
+  }
+  return [...names].sort();
+}
+
 const bundled = await build({
   entryPoints: {
     charts: "src/charts.js",
     editor: "src/editor.js",
     page: "src/page.js",
     passkey: "src/passkey.js",
+    query: "src/query/index.js",
     theme: "src/theme.js",
     headgate: "src/headgate.css",
   },
@@ -38,7 +53,7 @@ const bundled = await build({
   target: "es2022",
   legalComments: "none",
   metafile: true,
-  define: { DRUID_FUNCTIONS: JSON.stringify(await druidFunctions()) },
+  define: { DRUID_FUNCTIONS: JSON.stringify(await druidFunctions()), SQL_FUNCTIONS: JSON.stringify(await sqlFunctions()) },
 });
 
 await cp("src/static", OUT, { recursive: true });
@@ -47,7 +62,7 @@ await copyWithoutMap("css/bootstrap.min.css");
 await copyWithoutMap("js/bootstrap.bundle.min.js");
 await writeFile(path.join(OUT, "spec-fields.json"), JSON.stringify(await described(), null, 1));
 await writeFile(path.join(OUT, "vendor", "LICENSES.txt"), await licences([...packages(bundled.metafile), ...COPIED]));
-const built = { sources: await digests(".", await sources()), reference: await rowsOfReference(), files: await digests(OUT, await filesIn(OUT)) };
+const built = { sources: await digests(".", await sources()), reference: await rowsOfReference(), functions: await sqlFunctions(), files: await digests(OUT, await filesIn(OUT)) };
 await writeFile(path.join(OUT, "built.json"), JSON.stringify(built, null, 1) + "\n");
 
 // By name, each file's SHA-256.

@@ -190,6 +190,8 @@ def segments(request: PageRequest, name: str) -> HttpResponse:
     context = {
         **frame(request, datasource, "segments", **_window(start, end)),
         "page": rows,
+        "start": start,
+        "end": end,
         "filters": SegmentFilter(initial={"since": start, "until": end}),
         "filtered": start is not None or end is not None,
         "clear": reverse("frontend:datasource-segments", args=[name]),

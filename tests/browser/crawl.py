@@ -18,6 +18,7 @@ from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, addr
 from tests.browser.walks_of_rewinds import a_rewind
 from tests.support.alerting import alerting
 from tests.support.file_replays import a_record_of_a_file
+from tests.support.permission_table import saved_query_of
 from tests.support.sql import june_here
 
 NARROW, WIDE, HEIGHT = 390, 1400, 1000
@@ -127,6 +128,19 @@ def stops(site: Site) -> Iterator[Stop]:
     yield Stop("/records/?topic=flights-topic&partition=0&offset=100")
     yield Stop("/records/?topic=flights-topic&partition=0&offset=3")  # two answers
     yield Stop("/records/?topic=flights-topic&key=key&from=2012-12-31T00:00&to=2013-01-02T00:00")
+    saved = saved_query_of(site.cast).pk
+    for part in (
+        "",
+        f"?saved={saved}",
+        "saved/",
+        "saved/-/new/",
+        f"saved/{saved}/",
+        f"saved/{saved}/delete/",
+        "history/",
+    ):
+        yield Stop(f"/query/{part}")
+    yield Stop("/query/saved/?search=nowhere")
+    yield Stop("/query/", role="outsider")
     yield Stop("/nowhere/")
     for name in ("flights", STORED):
         yield from _of_datasource(name)

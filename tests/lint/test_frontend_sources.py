@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from ingestion.query.functions import FUNCTIONS
 from tests.lint.sources import PROJECT, files, name_of, no_faults, places, text_of
 
 STATIC = PROJECT / "frontend" / "static" / "headgate"
@@ -65,7 +66,7 @@ def test_every_table_has_a_caption_and_headers_with_a_scope() -> None:
 
 
 def test_the_scripts_are_built_and_name_no_source_map() -> None:
-    built = {"theme.js", "page.js", "charts.js", "editor.js", "headgate.css", "icon.svg"}
+    built = {"theme.js", "page.js", "charts.js", "editor.js", "query.js", "headgate.css", "icon.svg"}
     assert built <= {p.name for p in STATIC.iterdir()}
     scripts = [*STATIC.glob("*.js"), *(STATIC / "vendor").glob("*.min.*")]
     no_faults((path.name for path in scripts if "sourceMappingURL" in text_of(path)), "a script names no source map")
@@ -96,6 +97,12 @@ def test_what_is_told_of_a_specs_fields_is_what_the_reference_says() -> None:
     assert len(read) > 5
     changed = (f"docs/reference/{name}.md" for name, rows in read.items() if digest_of_rows(name) != rows)
     no_faults(changed, "run npm run build in frontend/assets: these pages have changed")
+
+
+def test_the_functions_that_the_editor_offers_are_those_that_sql_allows() -> None:
+    offered = json.loads((STATIC / "built.json").read_text())["functions"]
+    allowed = {name for name in FUNCTIONS if name.isidentifier()}
+    assert set(offered) == allowed, "run npm run build in frontend/assets: the allow-list has changed"
 
 
 def digest_of_rows(name: str) -> str:

@@ -80,8 +80,8 @@ def draft_of(cast: Cast) -> Draft:
 
 def saved_query_of(cast: Cast) -> SavedQuery:
     """The owner's, shared with team alpha."""
-    wanted = {"owner": cast.users["owner"], "team": cast.alpha, **STATEMENT}
-    return SavedQuery.objects.filter(**wanted).first() or SavedQuery.objects.create(**wanted)
+    wanted: dict[str, Any] = {"owner": cast.users["owner"], "team": cast.alpha, **STATEMENT}
+    return SavedQuery.objects.get_or_create(**wanted)[0]
 
 
 def _number(cast: Cast, pattern: str) -> int:
@@ -541,8 +541,15 @@ ADMIN_PAGE: Statuses = (200, 403, 403, 404, 302, 200)
 RULE_FORM = {"name": "another", "hold_s": "0", "clear_s": "0", "enabled": "on"}
 MAIL_FORM = {"name": "another", "addresses": "one@example.com"}
 QUIET = {"length": "3600", "reason": "we know"}
+P_SAVED = "query/saved/<int:number>/"
 OF_FLIGHTS = "?datasource=flights"
 PAGES = [
+    *(Row("GET", f"query/{part}", PAGE) for part in ("", "words.json", "saved/", "saved/-/new/", "history/")),
+    Row("POST", "query/saved/-/new/", (302, 302, 302, 400, 302, 302), {**STATEMENT, "team": "alpha"}),
+    Row("GET", P_SAVED, (200, 302, 302, 404, 302, 200)),
+    Row("POST", P_SAVED, (302, 302, 302, 404, 302, 302), {**STATEMENT, "team": "alpha"}),
+    Row("GET", f"{P_SAVED}delete/", ADMIN_PAGE),
+    Row("POST", f"{P_SAVED}delete/", PAGE_ADMINISTER),
     *(Row("GET", f"alerts/{part}", PAGE) for part in ("", "rules/", "receivers/", "history/", "silences/")),
     Row("POST", "alerts/<int:number>/acknowledge/", PAGE_OPERATE),
     Row("GET", "alerts/rules/-/new/", NEW_PAGE),

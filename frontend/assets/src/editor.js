@@ -1,18 +1,21 @@
-// Editors over fields: of JSON over a textarea[data-json-editor], of expressions over [data-expressions]. The field stays the
+// Editors over fields: of JSON over a textarea[data-json-editor], of SQL over [data-sql-editor], of expressions over [data-expressions]. The field stays the
 // form's: without this script it just works.
+import { closeCompletion } from "@codemirror/autocomplete";
 import { linter, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { HighlightStyle, syntaxHighlighting, syntaxTree, ensureSyntaxTree } from "@codemirror/language";
-import { EditorState } from "@codemirror/state";
-import { EditorView } from "@codemirror/view";
+import { EditorState, Prec } from "@codemirror/state";
+import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
 import { specCompletion } from "./completion.js";
 import { expressionWords, oneLine } from "./expressions.js";
+import { sqlWords } from "./query/words.js";
 
 // The style sheet says which colours these are, for light and dark.
 const colours = HighlightStyle.define([
-  { tag: tags.propertyName, color: "var(--hg-json-key)" },
+  { tag: [tags.propertyName, tags.keyword], color: "var(--hg-json-key)" },
+  { tag: tags.comment, color: "var(--bs-secondary-color)" },
   { tag: tags.string, color: "var(--hg-json-text)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--hg-json-value)" },
   { tag: tags.invalid, color: "var(--bs-danger-text-emphasis)" },
@@ -77,6 +80,16 @@ function mountJson(textarea) {
   });
 }
 
+// Its page runs it: the field hears of that.
+function mountSql(textarea) {
+  const run = (view) => {
+    closeCompletion(view);
+    return textarea.dispatchEvent(new Event("headgate:run"));
+  };
+  const keys = ["Mod-Enter", "Ctrl-Enter"].map((key) => ({ key, run }));
+  mount(textarea, [sqlWords(textarea.dataset.words), syntaxHighlighting(colours), Prec.highest(keymap.of(keys)), EditorView.editorAttributes.of({ class: "cm-sql" })]);
+}
+
 const quietWhenEmpty = (lint) => (view) => (view.state.doc.length ? lint(view) : []);
 
 // What the server found wrong, marked at its place in the text.
@@ -130,6 +143,7 @@ function unquoted(text) {
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const textarea of document.querySelectorAll("textarea[data-json-editor]")) mountJson(textarea);
+  for (const textarea of document.querySelectorAll("textarea[data-sql-editor]")) mountSql(textarea);
   for (const field of document.querySelectorAll("[data-expressions]")) {
     const label = document.querySelector(`label[for="${field.id}"]`);
     const small = EditorView.editorAttributes.of({ class: field.matches("input") ? "cm-expression" : "cm-expression cm-several" });

@@ -27,7 +27,7 @@ function complete(context, columns, language) {
 
 const quoted = (name) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`);
 
-function called(name) {
+export function called(name) {
   const apply = (view, _, from, to) => view.dispatch({ changes: { from, to, insert: `${name}()` }, selection: { anchor: from + name.length + 1 } });
   return { label: name, type: "function", detail: "function", apply };
 }

@@ -25,6 +25,15 @@ export function withWindow(href, shown) {
   return address;
 }
 
+// An address whose statement is for the rows of a range; for all without one.
+export function withRange(href, range) {
+  const address = new URL(href);
+  const iso = (time) => new Date(time).toISOString();
+  const where = range ? `WHERE __time >= '${iso(Math.floor(range.start))}' AND __time < '${iso(Math.ceil(range.end))}'\n` : "";
+  address.searchParams.set("statement", address.searchParams.get("statement").replace(/(WHERE .*\n)?(?=ORDER BY)/, where));
+  return address;
+}
+
 // So do the layers that are switched on.
 export function withLayers(href, names) {
   const address = new URL(href);

@@ -1,6 +1,6 @@
 // Brings a [data-timeline] section to life: what is drawn follows the window, finer data is fetched when a zoom ends.
 import { TimelineChart } from "./chart.js";
-import { askedWindow, keepWindow, openingWindow, withLayers, withWindow } from "./address.js";
+import { askedWindow, keepWindow, openingWindow, withLayers, withRange, withWindow } from "./address.js";
 import { domain, fetchTimeline } from "./data.js";
 import * as format from "./format.js";
 import { Layers } from "./layers.js";
@@ -25,6 +25,7 @@ class Timeline {
     this.status = section.querySelector("[data-timeline-status]");
     this.layerStatus = section.querySelector("[data-timeline-layers]");
     this.table = section.querySelector("[data-timeline-table]");
+    this.query = section.querySelector("[data-timeline-query]");
     this.legend = [...section.querySelectorAll("[data-timeline-state]")];
     this.announcer = section.querySelector("[data-timeline-announce]");
     this.chart = new TimelineChart(this.surface.querySelector("[data-timeline-canvas]"));
@@ -135,6 +136,7 @@ class Timeline {
     this.#draw(bars);
     this.#explain(statesTold(bars, gaps));
     this.table.href = withLayers(withWindow(this.table.href, this.#zoomed), this.layers.fetched);
+    if (this.query) this.query.href = withRange(this.query.href, this.#zoomed);
     const total = (key) => bars.reduce((sum, bar) => sum + bar[key], 0);
     const { start, end } = this.#isWhole && bars.length ? { start: bars[0].start, end: bars.at(-1).end } : this.chart.window;
     const intervals = total("intervals");
@@ -176,6 +178,12 @@ class Timeline {
     }
     const query = new URLSearchParams({ from: new Date(bar.start).toISOString(), to: new Date(bar.end).toISOString() });
     window.location.assign(`${this.section.dataset.segmentsUrl}?${query}`);
+  }
+
+  // The rows of one bar.
+  #ask(index) {
+    const bar = this.chart.bars[index];
+    if (bar && this.query) window.location.assign(withRange(this.query.href, bar));
   }
 
   #zoom(start, end) {
@@ -243,7 +251,7 @@ class Timeline {
       "-": () => this.#scale(2),
       0: () => this.#zoom(this.#whole.domain.start, this.#whole.domain.end),
       Home: () => this.#zoom(this.#whole.domain.start, this.#whole.domain.end),
-      Enter: () => this.#open(this.#chosen),
+      Enter: () => (event.shiftKey ? this.#ask(this.#chosen) : this.#open(this.#chosen)),
       Escape: () => this.#choose(-1),
     };
     const action = this.#whole?.domain && keys[event.key];
