@@ -65,7 +65,7 @@ def test_a_statement_is_written_with_the_keyboard_and_run(
     contrasts = Contrasts()
     faults = violations(page, rules={"color-contrast": {"enabled": False}})
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # one of the two
+        page.emulate_media(color_scheme=theme)
         faults += contrasts.faults(page)
     fits(page)
     assert faults == []

@@ -26,7 +26,7 @@ def result_is(visit: Visit, text: str) -> None:
 
 
 def ask(visit: Visit) -> None:
-    """As a table, as a chart, as a file, and only which files are read."""
+    """The result is a table, a chart and a file; Explain shows which files a query reads."""
     visit.open("/query/")
     write(visit, DAYS)
     visit.press("Run")
@@ -98,8 +98,8 @@ def save_find_and_change(visit: Visit) -> None:
 
 
 def _stored(visit: Visit) -> SavedQuery:
-    values = {"name": "Days", "statement": DAYS}
-    return SavedQuery.objects.get_or_create(owner=visit.site.cast.users["owner"], team=None, **values)[0]
+    wanted = {"owner": visit.site.cast.users["owner"], "team": None, "name": "Days", "statement": DAYS}
+    return SavedQuery.objects.filter(**wanted).first() or SavedQuery.objects.create(**wanted)
 
 
 def delete(visit: Visit) -> None:
