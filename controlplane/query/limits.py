@@ -27,12 +27,12 @@ class Limit:
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """``queries``: by team, its name and how many may run at a time, of teams that have such a limit."""
+    """What one query may use, of all the teams whose datasources it reads."""
 
     seconds: Limit
     memory_bytes: Limit
     rows: Limit
-    queries: dict[int, tuple[str, int]]
+    queries: dict[int, tuple[str, int]]  # by team that has a limit: its name, and how many may run at a time
 
     @property
     def temporary_bytes(self) -> int:

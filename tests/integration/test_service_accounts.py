@@ -45,6 +45,9 @@ OTHERWISE: dict[tuple[str, str], tuple[dict[str, int], str]] = {
     ("PUT", MEMBER): ({"admin": 403}, "a role would outlive the token"),
     ("DELETE", MEMBER): ({"read": 403}, "the table's viewer may leave; a service account is no member"),
     ("POST", f"{V1}teams/<str:name>/invitation-links/"): ({"admin": 403}, "a link would outlive the token"),
+    ("POST", f"{V1}sql/saved/"): ({"": 403}, "a saved query would outlive the token"),
+    ("PUT", f"{V1}sql/saved/<int:number>/"): ({"admin": 403}, "nor does it change one"),
+    ("DELETE", f"{V1}sql/saved/<int:number>/"): ({"admin": 403}, "nor does it delete one"),
     # Drafts are their owner's, who is a person of the table.
     ("DELETE", f"{V1}load/drafts/<uuid:draft_id>/"): ({"admin": 204}, ""),
 }

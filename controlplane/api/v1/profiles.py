@@ -17,7 +17,7 @@ class ProfileView(HeadgateView):
         operation_id="get_column_profile",
         tags=["datasources"],
         parameters=[serializers.ProfileQuery],
-        responses=serializers.ProfileSerializer,
+        responses=serializers.DatasourceColumnSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
         """Nulls, distinct values, extremes and most frequent values of a column, by default in the newest rows."""
@@ -29,4 +29,4 @@ class ProfileView(HeadgateView):
             start=query.get("from"),
             end=query.get("to"),
         )
-        return Response(serializers.ProfileSerializer(profile).data)
+        return Response(serializers.DatasourceColumnSerializer(profile).data)

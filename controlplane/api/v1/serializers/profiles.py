@@ -37,7 +37,7 @@ class ColumnProfileSerializer(serializers.Serializer[Any]):
     top = TopValueSerializer(many=True, help_text="The 10 most frequent values.")
 
 
-class ProfileSerializer(serializers.Serializer[Any]):
+class DatasourceColumnSerializer(serializers.Serializer[Any]):
     """A column in one time range, with an entry for each type that it has had."""
 
     column = serializers.CharField()
