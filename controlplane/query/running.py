@@ -6,7 +6,7 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from controlplane.common.ready_process import ProcessDied, ReadyProcess
 from controlplane.datasources.masking import hidden_records
 from controlplane.query import cancelling, history
 from controlplane.query.conversation import Cancelled, Conversation
-from controlplane.query.limits import QueryLimits, limits_of, site_limits, too_many_queries
+from controlplane.query.limits import Limit, QueryLimits, limits_of, site_limits, too_many_queries
 from controlplane.query.planning import TableFiles, plan_files
 from controlplane.query.sys_rows import write_csv
 from controlplane.query.sys_tables import SYS_TABLES
@@ -31,6 +31,7 @@ from controlplane.query.times import time_of
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from ingestion.specs.messages.sql import (
+    DruidStatement,
     Format,
     SqlHead,
     SqlLimits,
@@ -134,8 +135,23 @@ class RunningQuery:
         self._resources.close()
 
 
+@dataclass(frozen=True)
+class Dialect:
+    """Druid's SQL: how it is meant and answered, and the rows of a table that is no datasource, None of others."""
+
+    druid: DruidStatement
+    system_table: Callable[[User, SqlTableUse], SqlTable | None]
+    time_s: float | None = None  # the client's own limit
+
+
 def run_query(
-    *, user: User, sql: str, form: Format = "json", query_id: str = "", is_gone: Callable[[], bool] = lambda: False
+    *,
+    user: User,
+    sql: str,
+    form: Format = "json",
+    query_id: str = "",
+    is_gone: Callable[[], bool] = lambda: False,
+    dialect: Dialect | None = None,
 ) -> RunningQuery:
     """Run it until its first rows are there. The caller closes it. If whoever asked is gone, it ends within a second.
 
@@ -147,7 +163,7 @@ def run_query(
         release_connections()
         try:
             place = resources.enter_context(_slots.place(user.pk, WAIT_S))
-            query = _started(resources, place, user, sql, form, query_id, is_gone)
+            query = _started(resources, place, user, sql, form, query_id, is_gone, dialect)
         except NoPlace:
             raise Unavailable("Other queries are running. Try again in a few seconds.") from None
         except Cancelled:
@@ -160,9 +176,16 @@ def run_query(
 
 
 def _started(
-    resources: ExitStack, place: Place, user: User, sql: str, form: Format, query_id: str, is_gone: Callable[[], bool]
+    resources: ExitStack,
+    place: Place,
+    user: User,
+    sql: str,
+    form: Format,
+    query_id: str,
+    is_gone: Callable[[], bool],
+    dialect: Dialect | None,
 ) -> RunningQuery:
-    limits = site_limits()
+    limits = _as_asked(site_limits(), dialect)
     cancelling.register(user, query_id, limits.seconds.amount + WAIT_S)
     resources.callback(cancelling.forget, user, query_id)
     scratch = resources.enter_context(TemporaryDirectory(prefix="headgate-sql-", ignore_cleanup_errors=True))
@@ -171,6 +194,7 @@ def _started(
     process.send(
         SqlStatement(
             sql=sql,
+            druid=dialect.druid if dialect else None,
             time_s=limits.seconds.amount + WAIT_S,
             memory_bytes=int(limits.memory_bytes.amount),
             temporary_bytes=limits.temporary_bytes,
@@ -180,13 +204,21 @@ def _started(
         asked = SqlTables.model_validate_json(process.read_line())
         if asked.refusal:
             raise _refusal(asked.refusal)
-        found = find_tables(user, asked.tables)
-        limits = limits_of({t.datasource.team for t in found if t.datasource is not None})
+        system = {
+            number: table
+            for number, use in enumerate(asked.tables)
+            if dialect and (table := dialect.system_table(user, use))
+        }
+        uses = [use for number, use in enumerate(asked.tables) if number not in system]
+        found = find_tables(user, uses)
+        limits = _as_asked(limits_of({t.datasource.team for t in found if t.datasource is not None}), dialect)
         _join(place, limits)
-        tables = _plan(found, asked)
+        tables = _plan(found, uses)
         _write_sys_tables(user, tables, scratch, limits, process.check)
         _record(user, tables, sql, query_id)
-        process.send(_order(tables, scratch, form, limits))
+        planned = (SqlTable(columns=t.table.columns, files=t.files.files, csv=t.files.csv) for t in tables)
+        named = [system.get(number) or next(planned) for number in range(len(asked.tables))]
+        process.send(_order(named, scratch, form, limits))
         release_connections()
         head = SqlHead.model_validate_json(process.read_line())
     except ProcessDied as death:
@@ -194,6 +226,14 @@ def _started(
     if head.refusal:
         raise Unavailable(head.refusal) if head.unavailable else _refusal(head.refusal)
     return RunningQuery(query_id, form, tables, head, process, limits)
+
+
+def _as_asked(limits: QueryLimits, dialect: Dialect | None) -> QueryLimits:
+    """A client may ask for less time."""
+    seconds = dialect.time_s if dialect else None
+    if seconds is None or seconds >= limits.seconds.amount:
+        return limits
+    return replace(limits, seconds=Limit(seconds, "The query itself has set this limit."))
 
 
 def _join(place: Place, limits: QueryLimits) -> None:
@@ -205,11 +245,11 @@ def _join(place: Place, limits: QueryLimits) -> None:
         raise too_many_queries(limits) from None
 
 
-def _plan(tables: Sequence[UserTable], asked: SqlTables) -> list[PlannedTable]:
-    files = plan_files(tables, asked.tables)
+def _plan(tables: Sequence[UserTable], uses: Sequence[SqlTableUse]) -> list[PlannedTable]:
+    files = plan_files(tables, uses)
     return [
         PlannedTable(table, use, planned, time_of(use.start_us), time_of(use.end_us))
-        for table, planned, use in zip(tables, files, asked.tables, strict=True)
+        for table, planned, use in zip(tables, files, uses, strict=True)
     ]
 
 
@@ -233,10 +273,10 @@ def _write_sys_tables(
         )
 
 
-def _order(tables: Sequence[PlannedTable], scratch: str, form: Format, limits: QueryLimits) -> SqlOrder:
+def _order(tables: Sequence[SqlTable], scratch: str, form: Format, limits: QueryLimits) -> SqlOrder:
     return SqlOrder(
         deep_storage=settings.DEEP_STORAGE,
-        tables=[SqlTable(columns=t.table.columns, files=t.files.files, csv=t.files.csv) for t in tables],
+        tables=list(tables),
         scratch=scratch,
         format=form,
         max_rows=int(limits.rows.amount),

@@ -8,10 +8,13 @@ from functools import cache
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from ingestion.decode.engine import sql_literal
+from ingestion.query.druid.translate import TableColumns, translate
+from ingestion.query.druid.values import kind_of_type
 from ingestion.query.duckdb_tree import check_tree
-from ingestion.query.statement import Statement, plain_text, read_statement, view_name
+from ingestion.query.statement import RESERVED, Refused, Statement, plain_text, read_statement, view_name
 from ingestion.query.sys_conditions import add_sys_conditions
 from ingestion.query.time_bounds import time_bounds
 from ingestion.segments.deep_storage import open_deep_storage
@@ -23,13 +26,15 @@ THREADS = 2
 _CHECKING_BYTES = 256 * 1024**2
 _LONGEST_MESSAGE = 2_000  # characters
 _GLOB = frozenset("*?[]{}")  # in a path, which DuckDB takes for a pattern
-_LOCK = ("SET TimeZone = 'UTC'", "SET lock_configuration = true")
 
 
-def read_checked(asked: SqlStatement) -> tuple[Statement, list[SqlTableUse]]:
+def read_checked(
+    asked: SqlStatement, columns_of: TableColumns = lambda team, name: None
+) -> tuple[Statement, list[SqlTableUse]]:
     """The statement, and the tables and times that it needs. Raises ``Refused``."""
-    statement = read_statement(asked.sql)
-    engine = _checking_engine()
+    text = asked.sql if asked.druid is None else translate(asked.druid, asked.sql, columns_of)
+    statement = read_statement(text)
+    engine = _checking_engine(_zone(asked))
     check_tree(engine.execute("SELECT json_serialize_sql(?)", [statement.sql]).fetchall()[0][0])
     bounds = time_bounds(statement.tree, lambda value: _microseconds(engine, value))
     uses = [
@@ -41,16 +46,32 @@ def read_checked(asked: SqlStatement) -> tuple[Statement, list[SqlTableUse]]:
 
 
 @cache
-def _checking_engine() -> duckdb.DuckDBPyConnection:
-    """It opens no files and keeps nothing: one serves all statements."""
+def _checking_engine(zone: str) -> duckdb.DuckDBPyConnection:
+    """It opens no files and keeps nothing: one serves all statements of a time zone."""
     engine = open_unlocked(external=False)
-    for setting in (f"SET memory_limit = '{_CHECKING_BYTES}B'", *_LOCK):
+    for setting in (f"SET memory_limit = '{_CHECKING_BYTES}B'", *_lock(zone)):
         engine.execute(setting)
     return engine
 
 
 # To open a database takes longer than most queries. A fork finds this one, a copy that no other query has seen.
 _ready: list[duckdb.DuckDBPyConnection] = []
+
+
+def read_with_columns(
+    asked: SqlStatement, statement: Statement, tables: list[SqlTableUse], order: SqlOrder
+) -> Statement:
+    """The statement that runs: one of Druid's means something by the columns of its tables. Raises ``Refused``."""
+    if asked.druid is None:
+        return statement
+    known = {
+        (use.team, use.name): {column.name: kind_of_type(column.type) for column in table.columns}
+        for use, table in zip(tables, order.tables, strict=True)
+    }
+    typed, uses = read_checked(asked, lambda team, name: known.get((team, name)))
+    if [(use.team, use.name) for use in uses] != [(use.team, use.name) for use in tables]:
+        raise Refused("The statement can't be translated: its tables are not found in it again.")
+    return typed
 
 
 def warm_up() -> None:
@@ -77,10 +98,20 @@ def open_locked(asked: SqlStatement, order: SqlOrder) -> duckdb.DuckDBPyConnecti
     for setting in _settings(asked, order, [address for files in addresses for address in files]):
         engine.execute(setting)
     for number, (table, files) in enumerate(zip(order.tables, addresses, strict=True)):
+        if table.rows is not None:
+            engine.register(f"{RESERVED}r{number}", _arrow_table(table))
         engine.execute(_view(number, table, files))
-    for setting in _LOCK:
+    for setting in _lock(_zone(asked)):
         engine.execute(setting)
     return engine
+
+
+def _zone(asked: SqlStatement) -> str:
+    return "UTC" if asked.druid is None else asked.druid.zone
+
+
+def _lock(zone: str) -> tuple[str, str]:
+    return f"SET TimeZone = {sql_literal(zone)}", "SET lock_configuration = true"
 
 
 def open_unlocked(*, external: bool) -> duckdb.DuckDBPyConnection:
@@ -132,9 +163,19 @@ def _view(number: int, table: SqlTable, files: Sequence[str]) -> str:
     """Columns are found by their ids. A masked one is not even read."""
     if table.csv:
         return f"CREATE VIEW {view_name(number)} AS {_read_csv(table)}"
-    shown = ", ".join(f"{_value(column, bool(files))} AS {_quoted(column.name)}" for column in table.columns)
+    present = bool(files) or table.rows is not None
+    shown = ", ".join(f"{_value(column, present)} AS {_quoted(column.name)}" for column in table.columns)
     source = _read(table, files) if files else "(SELECT 1) WHERE false"
+    if table.rows is not None:
+        source = f"{RESERVED}r{number}"
     return f"CREATE VIEW {view_name(number)} AS SELECT {shown} FROM {source}"  # noqa: S608 - of quoted names and numbers
+
+
+def _arrow_table(table: SqlTable) -> pa.Table:
+    types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64()}
+    values = list(zip(*(table.rows or ()), strict=True)) or [()] * len(table.columns)
+    arrays = [pa.array(v, types.get(c.type, pa.string())) for v, c in zip(values, table.columns, strict=True)]
+    return pa.table(dict(zip((f"c{column.id}" for column in table.columns), arrays, strict=True)))
 
 
 def _value(column: SqlColumn, present: bool) -> str:

@@ -31,9 +31,14 @@ class Result:
 
     def chunks(self, form: Format) -> Iterator[bytes]:
         """In this format."""
-        return _WRITERS[form](self._reader.schema, self._batches())
+        return _WRITERS[form](self.schema, self.batches())
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    @property
+    def schema(self) -> pa.Schema:
+        return self._reader.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """For a writer that is not of these."""
         for batch in self._reader:
             left = self._max_rows - self.rows
             self.truncated = len(batch) > left
@@ -48,7 +53,7 @@ def _json_chunks(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterat
     """Arrays with commas between them, for an array that somebody else opens and closes."""
     separator = ""
     for batch in batches:
-        lines = [_json(list(row)) for row in _rows(batch)]
+        lines = [_json(list(row)) for row in rows_of(batch)]
         yield (separator + ",\n".join(lines)).encode(errors="replace")
         separator = ",\n"
 
@@ -58,7 +63,7 @@ def _csv_chunks(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterato
     writer = csv.writer(text)
     writer.writerow(schema.names)
     for batch in batches:
-        writer.writerows([_csv_cell(value) for value in row] for row in _rows(batch))
+        writer.writerows([_csv_cell(value) for value in row] for row in rows_of(batch))
         yield _take(text)
     yield _take(text)
 
@@ -113,7 +118,8 @@ class _Sink(io.RawIOBase):
         return content
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[Sequence[Any]]:
+def rows_of(batch: pa.RecordBatch) -> Iterator[Sequence[Any]]:
+    """Its rows as Python's values."""
     return zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
@@ -121,7 +127,7 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
     except ValueError:  # NaN or an infinity, for which JSON has no word
-        return json.dumps(_finite(value), default=lambda v: _finite(_plain(v)), ensure_ascii=False)
+        return json.dumps(finite(value), default=lambda v: finite(_plain(v)), ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:
@@ -135,12 +141,13 @@ def _plain(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The value without NaN and infinities, which have texts instead."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value).replace("inf", "Infinity").replace("nan", "NaN")
     if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return {name: _finite(part) for name, part in value.items()} if isinstance(value, dict) else value
+        return [finite(part) for part in value]
+    return {name: finite(part) for name, part in value.items()} if isinstance(value, dict) else value
 
 
 def _csv_cell(value: Any) -> Any:
@@ -148,7 +155,7 @@ def _csv_cell(value: Any) -> Any:
         return value
     if isinstance(value, (list, dict, bool)):
         return _json(value)
-    return _finite(value) if isinstance(value, (int, float)) else _plain(value)
+    return finite(value) if isinstance(value, (int, float)) else _plain(value)
 
 
 _WRITERS: dict[Format, Callable[[pa.Schema, Iterable[pa.RecordBatch]], Iterator[bytes]]] = {

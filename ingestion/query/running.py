@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 import sys
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -12,7 +13,8 @@ from typing import BinaryIO
 import duckdb
 import pyarrow as pa
 
-from ingestion.query.engine import open_locked, plan_of, read_checked, refusal_of, shorten
+from ingestion.query.druid import output as druid_output
+from ingestion.query.engine import open_locked, plan_of, read_checked, read_with_columns, refusal_of, shorten
 from ingestion.query.output import BATCH_ROWS, Result
 from ingestion.query.statement import Refused, Statement
 from ingestion.segments.errors import DeepStorageError
@@ -39,7 +41,13 @@ def answer(orders: BinaryIO, answers: BinaryIO) -> None:
     line = orders.readline()
     if line:
         order = SqlOrder.model_validate_json(line)
-        _run(_narrowed(asked, order), statement, order, answers)
+        asked = _narrowed(asked, order)
+        try:
+            statement = read_with_columns(asked, statement, tables, order)
+        except (Refused, RecursionError) as error:
+            _send(answers, SqlHead(refusal=shorten(str(error))))
+            return
+        _run(asked, statement, order, answers)
 
 
 def _narrowed(asked: SqlStatement, order: SqlOrder) -> SqlStatement:
@@ -78,7 +86,7 @@ def _run(asked: SqlStatement, statement: Statement, order: SqlOrder, answers: Bi
             return
         relation = engine.sql(statement.sql)
         result = Result(relation.to_arrow_reader(BATCH_ROWS), order.max_rows)
-        chunks = result.chunks(order.format)
+        chunks = _chunks(asked, result, order)
         first = next(chunks, b"")  # what fails at once is answered with a status
         head = SqlHead(names=relation.columns, types=[str(kind) for kind in relation.types])
     except (duckdb.Error, pa.ArrowException, MemoryError, DeepStorageError) as error:
@@ -95,6 +103,12 @@ def _run(asked: SqlStatement, statement: Statement, order: SqlOrder, answers: Bi
         error_text, _ = _refusal(asked, order, error)
     answers.write(b"0\n")
     _send(answers, SqlTail(rows=result.rows, truncated=result.truncated, error=error_text))
+
+
+def _chunks(asked: SqlStatement, result: Result, order: SqlOrder) -> Iterator[bytes]:
+    if asked.druid is None:
+        return result.chunks(order.format)
+    return druid_output.chunks(asked.druid, result.schema, result.batches())
 
 
 def _refusal(asked: SqlStatement, order: SqlOrder, error: Exception) -> tuple[str, bool]:

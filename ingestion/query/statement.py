@@ -19,8 +19,8 @@ from ingestion.specs.messages.sql import MAX_STATEMENT, Explain
 
 RESERVED = "__headgate_"
 MAX_TABLES = 50
-_MAX_STEPS = 500_000
-_DEEPEST = 60  # brackets in one another
+MAX_STEPS = 500_000
+DEEPEST = 60  # brackets in one another
 _EXPLAIN = re.compile(r"\s*explain\b(\s+analyze\b)?", re.IGNORECASE)
 # Functions are checked by DuckDB's own names of them, in ``duckdb_tree``.
 _EXPRESSIONS: tuple[type[exp.Expr], ...] = (
@@ -102,9 +102,9 @@ def _split_explain(text: str) -> tuple[Explain, str]:
 
 def _parse(text: str) -> exp.Expr:
     try:
-        parsed = parse_bounded(text, most_steps=_MAX_STEPS, deepest=_DEEPEST)
+        parsed = parse_bounded(text, most_steps=MAX_STEPS, deepest=DEEPEST)
     except TooDeep:
-        raise Refused(f"Brackets are nested more than {_DEEPEST} levels deep.") from None
+        raise Refused(f"Brackets are nested more than {DEEPEST} levels deep.") from None
     except TooManySteps:
         raise Refused("The statement is too complex. Use fewer brackets.") from None
     except SqlglotError as error:

@@ -17,14 +17,35 @@ from ingestion.specs.base import Message
 MAX_STATEMENT = 100_000  # characters
 MAX_FILES = 50_000
 SYS = "sys"  # where a team would be written, of the tables about Headgate itself
-Format = Literal["json", "csv", "arrow", "parquet"]
+Format = Literal["json", "csv", "arrow", "parquet", "druid"]
 Explain = Literal["", "plan", "analyze"]
+
+
+class SqlParameter(Message):
+    """A value for a question mark, with the SQL type that the client names."""
+
+    type: str
+    value: str | int | float | bool | None = None
+
+
+class DruidStatement(Message):
+    """That a statement is Druid's SQL, and how its result is written."""
+
+    parameters: list[SqlParameter] = []
+    zone: str = "UTC"  # whose days and hours it means
+    outer_limit: int | None = None  # of rows, whatever the statement says
+    result_format: Literal["object", "objectLines", "array", "arrayLines", "csv"] = "object"
+    header: bool = False
+    types_header: bool = False
+    sql_types_header: bool = False
+    lists_as_text: bool = True  # a list in a result is a JSON text
 
 
 class SqlStatement(Message):
     """What a user has written, and when the process gives up."""
 
     sql: str
+    druid: DruidStatement | None = None  # None: DuckDB's SQL
     time_s: float = Field(gt=0)
     memory_bytes: int = Field(gt=0)
     temporary_bytes: int = Field(gt=0)
@@ -61,9 +82,10 @@ class SqlColumn(Message):
 
 class SqlTable(Message):
     columns: list[SqlColumn]
-    files: list[tuple[str, int]]  # path below deep storage, bytes
+    files: list[tuple[str, int]] = []  # path below deep storage, bytes
     # Instead of these, a file in the scratch folder: PostgreSQL's CSV with all but NULL in quotes, in columns' order.
     csv: str = ""
+    rows: list[list[str | int | float | None]] | None = None  # or these
 
 
 class SqlLimits(Message):

@@ -1,0 +1,139 @@
+"""A result in Druid's formats, a chunk at a time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from ingestion.decode.druid_values import number_text
+from ingestion.query.output import finite, rows_of
+from ingestion.specs.messages.sql import DruidStatement
+
+
+def chunks(asked: DruidStatement, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """As ``asked`` says. The formats of lines end with an empty line, by which a client knows that it has all."""
+    writer = _Csv() if asked.result_format == "csv" else _Json(asked)
+    names = list(schema.names)
+    yield writer.start(names, _headers(asked, names, schema)).encode(errors="replace")
+    to_text = _Values(asked)
+    for batch in batches:
+        rows = ([to_text.value(v) for v in row] for row in rows_of(batch))
+        yield writer.rows(names, rows).encode(errors="replace")
+    yield writer.end().encode()
+
+
+def _headers(asked: DruidStatement, names: Sequence[str], schema: pa.Schema) -> list[list[str]]:
+    """The lines before the rows: names, Druid's types, SQL's types."""
+    if not asked.header:
+        return []
+    types = [_types(field.type) for field in schema]
+    wanted = [(True, list(names)), (asked.types_header, [t[0] for t in types])]
+    wanted.append((asked.sql_types_header, [t[1] for t in types]))
+    return [line if is_wanted else [] for is_wanted, line in wanted]
+
+
+def _types(kind: pa.DataType) -> tuple[str, str]:
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return "LONG", "TIMESTAMP"
+    if pa.types.is_int64(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+        return "LONG", "BIGINT"
+    if pa.types.is_integer(kind):
+        return "LONG", "INTEGER"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "DOUBLE", "DOUBLE"
+    if pa.types.is_boolean(kind):
+        return "LONG", "BOOLEAN"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{_types(kind.value_type)[0]}>", "ARRAY"
+    return "STRING", "VARCHAR"
+
+
+class _Values:
+    """Values as JSON has them: times with the zone's offset, lists as texts if they are wanted so."""
+
+    def __init__(self, asked: DruidStatement) -> None:
+        self._zone = ZoneInfo(asked.zone)
+        self._lists_as_text = asked.lists_as_text
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            inner = [self.value(part) for part in value]
+            return json.dumps(inner, ensure_ascii=False, separators=(",", ":")) if self._lists_as_text else inner
+        if isinstance(value, datetime):
+            return value.astimezone(self._zone).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if isinstance(value, date):
+            return f"{value.isoformat()}T00:00:00.000Z"
+        if isinstance(value, Decimal):
+            return int(value) if value == value.to_integral_value() else float(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return finite(value)
+        return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+class _Csv:
+    def start(self, names: Sequence[str], headers: list[list[str]]) -> str:
+        return self._text(line for line in headers if line)
+
+    def rows(self, names: Sequence[str], rows: Iterable[list[Any]]) -> str:
+        return self._text([_cell(value) for value in row] for row in rows)
+
+    def end(self) -> str:
+        return "\n"
+
+    def _text(self, lines: Iterable[Sequence[Any]]) -> str:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(lines)
+        return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number_text(value) if isinstance(value, float) else value
+
+
+class _Json:
+    """Rows as objects or arrays, in one array or on lines."""
+
+    def __init__(self, asked: DruidStatement) -> None:
+        self._as_objects = asked.result_format.startswith("object")
+        self._on_lines = asked.result_format.endswith("Lines")
+        self._is_first = True
+
+    def start(self, names: Sequence[str], headers: list[list[str]]) -> str:
+        found: list[Any] = [line for line in headers if line]
+        if self._as_objects and headers:
+            found = [_described(names, *headers[1:])]
+        opening = "" if self._on_lines else "["
+        return opening + self._joined(found)
+
+    def rows(self, names: Sequence[str], rows: Iterable[list[Any]]) -> str:
+        return self._joined(dict(zip(names, row, strict=True)) if self._as_objects else row for row in rows)
+
+    def end(self) -> str:
+        return "\n\n" if self._on_lines else "]\n"
+
+    def _joined(self, values: Iterable[Any]) -> str:
+        texts = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
+        comma = "\n" if self._on_lines else ","
+        first = "" if self._is_first or not texts else comma
+        self._is_first = self._is_first and not texts
+        return first + comma.join(texts)
+
+
+def _described(names: Sequence[str], types: list[str], sql_types: list[str]) -> dict[str, Any]:
+    """A header among objects: the types by column, null if they are not wanted."""
+    found: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        described = ({"type": types[place]} if types else {}) | ({"sqlType": sql_types[place]} if sql_types else {})
+        found[name] = described or None
+    return found
