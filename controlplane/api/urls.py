@@ -19,6 +19,7 @@ urlpatterns = [
     path("api/sampler/", ShortSamplerView.as_view(), name="short-sampler"),
     path("api/v1/", include("controlplane.api.v1.urls")),
     path("druid/indexer/v1/", include("controlplane.api.druid.urls")),
+    path("druid/v2/", include("controlplane.api.druid.sql_urls")),
     path("druid/coordinator/v1/", include("controlplane.api.druid.coordinator_urls")),
     path("iceberg/v1/", include("controlplane.api.iceberg.urls")),
     path("internal/", include("controlplane.api.internal.urls")),

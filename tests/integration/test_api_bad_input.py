@@ -187,6 +187,8 @@ WITH_BODY = {
     ("POST", "api/v1/datasources/<str:name>/rules/preview/"),
     ("POST", "druid/indexer/v1/datasources/<str:name>/markUnused"),
     ("POST", "druid/indexer/v1/datasources/<str:name>/markUsed"),
+    ("POST", "druid/v2/sql"),
+    ("POST", "druid/v2/sql/"),
     ("POST", "druid/indexer/v1/sampler"),
     ("POST", "druid/indexer/v1/task"),
     ("POST", "druid/indexer/v1/supervisor"),

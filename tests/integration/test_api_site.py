@@ -68,7 +68,7 @@ def test_an_address_that_does_not_exist_is_a_problem(db: None, path: str) -> Non
 
 
 def test_an_address_of_druids_that_does_not_exist_has_druids_form(db: None) -> None:
-    answer = Client().get("/druid/v2/sql")
+    answer = Client().get("/druid/v2/none")
     assert (answer.status_code, answer.json()["category"]) == (404, "NOT_FOUND")
 
 

@@ -367,6 +367,10 @@ REST = [
     Row("GET", f"{SAVED_QUERIES}<int:number>/", SEE),
     Row("PUT", f"{SAVED_QUERIES}<int:number>/", ADMINISTER, {**STATEMENT, "team": "alpha"}),
     Row("DELETE", f"{SAVED_QUERIES}<int:number>/", instead(ADMINISTER, success=204)),
+    # Druid's status of a table that does not exist is 400.
+    Row("POST", "druid/v2/sql", (200, 200, 200, 400, 401, 200), {"query": "SELECT COUNT(*) FROM flights"}),
+    Row("POST", "druid/v2/sql/", (200, 200, 200, 400, 401, 200), {"query": "SELECT COUNT(*) FROM flights"}),
+    Row("DELETE", "druid/v2/sql/<str:query_id>", (404, 404, 404, 404, 401, 404)),
     Row("POST", f"{V1}sampler/", SAMPLE, PASTED),
     Row("POST", "api/sampler/", SAMPLE, PASTED),
     Row("GET", DRAFTS, LOGGED_IN),

@@ -17,8 +17,9 @@ from controlplane.teams.models import Team
 from ingestion.segments.local import LocalStorage
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.column_ids import ids_in
-from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
+from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import sum_intervals
+from tests.support.druid_sql import DATASOURCE, table
 
 ADDRESS = "/api/v1/sql/"
 DAYS = 3
@@ -44,6 +45,19 @@ def june_here(team: Team, place: Path, name: str = "june") -> Datasource:
         )
     )
     datasource = Datasource.objects.create(name=name, team=team)
+    register(datasource, desk.write())
+    desk.index.close()
+    return datasource
+
+
+def druid_rows(team: Team, place: Path, settings: Any) -> Datasource:
+    """The rows that the recorded Druid had."""
+    desk = Desk(place, schema_of())
+    settings.DEEP_STORAGE = str(desk.deep)
+    rows = table()
+    columns = {name: rows[name] for name in rows.column_names if name != "__time"}
+    desk.add(batch_of([ms - JUNE_MS for ms in rows["ms"].to_pylist()], **columns))
+    datasource = Datasource.objects.create(name=DATASOURCE, team=team)
     register(datasource, desk.write())
     desk.index.close()
     return datasource

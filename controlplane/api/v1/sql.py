@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from django.http import HttpResponseBase
 from django.urls import reverse
@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.masked_header import masked_header
 from controlplane.api.pagination import Key, PageQuery, SearchQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import sql as serializers
 from controlplane.common.client_gone import is_gone
@@ -23,7 +24,6 @@ from controlplane.query.history import past_queries
 from controlplane.query.running import RunningQuery, run_query
 from ingestion.specs.messages.sql import Format
 
-_MAX_HEADER = 2_000  # characters
 CONTENT_TYPES: dict[Format, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
@@ -61,7 +61,7 @@ class SqlView(HeadgateView):
             return Response(_explained(query))
         answer = Download(_Chunks(query), content_type=CONTENT_TYPES[form])
         answer["X-Headgate-Query-Id"] = query.query_id
-        answer["X-Headgate-Masked"] = _header(query.masked)
+        answer["X-Headgate-Masked"] = masked_header(query.masked)
         return answer
 
 
@@ -138,12 +138,6 @@ class SavedQueryView(HeadgateView):
         """Delete a saved query. Needs its owner or an admin of its team."""
         saved.delete_saved(user=self.actor, saved=saved.get_saved(self.actor, number))
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-def _header(names: Iterable[str]) -> str:
-    """What a header can hold of these."""
-    text = ", ".join(names).encode("ascii", "backslashreplace").decode()
-    return text if len(text) <= _MAX_HEADER else text[:_MAX_HEADER] + "..."
 
 
 class _Chunks:
