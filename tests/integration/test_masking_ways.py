@@ -148,7 +148,7 @@ ALONE = {
     "api/v1/sql/<str:query_id>/",
     "api/v1/sql/saved/",
     "api/v1/sql/saved/<int:number>/",
-    "druid/v2/sql",  # the same: test_druid_sql
+    "druid/v2/sql",  # the same: test_druid_sql_requests
     "druid/v2/sql/",
     "druid/v2/sql/<str:query_id>",
     "api/v1/datasources/<str:name>/compaction/",  # the same config as at Druid's address

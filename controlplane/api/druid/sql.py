@@ -19,6 +19,7 @@ from controlplane.api.druid.base import DruidView, error_body
 from controlplane.api.druid.system_tables import system_table
 from controlplane.api.masked_header import masked_header
 from controlplane.api.problems import handle_error
+from controlplane.common.client_gone import is_gone
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.common.streaming import Download
 from controlplane.query import cancelling
@@ -81,9 +82,16 @@ class DruidSqlView(DruidView):
             raise InvalidInput(f"context.sqlQueryId has more than {_MAX_ID} characters.")
         dialect = Dialect(_statement(body, context), system_table, _seconds(context))
         try:
-            query = run_query(user=self.actor, sql=body["query"], form="druid", query_id=query_id, dialect=dialect)
+            query = run_query(
+                user=self.actor,
+                sql=body["query"],
+                form="druid",
+                query_id=query_id,
+                is_gone=lambda: is_gone(request._request),
+                dialect=dialect,
+            )
         except NotFound as error:  # Druid's status of a table that does not exist
-            raise InvalidInput(error.detail) from None
+            raise InvalidInput(error.detail, error.errors) from None
         answer = Download(_Chunks(query), content_type="application/json")
         answer["X-Druid-SQL-Query-Id"] = query.query_id.encode("ascii", "backslashreplace").decode()
         answer["X-Headgate-Masked"] = masked_header(query.masked)

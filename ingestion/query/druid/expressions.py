@@ -23,7 +23,16 @@ _ANY = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.In, exp
 _TRANSPARENT = (exp.Paren, exp.Neg, exp.Distinct, exp.Filter, exp.Window, exp.IgnoreNulls, exp.RespectNulls)
 _CONDITIONS = (*_ANY, exp.And, exp.Or, exp.Not, exp.Is, exp.Exists, exp.NullSafeEQ, exp.NullSafeNEQ)
 # What only holds other parts together.
-_STRUCTURE = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.Star, exp.Ordered, exp.Order, exp.Where)
+_STRUCTURE: tuple[type[exp.Expr], ...] = (
+    exp.Identifier,
+    exp.DataType,
+    exp.DataTypeParam,
+    exp.Var,
+    exp.Star,
+    exp.Ordered,
+    exp.Order,
+    exp.Where,
+)
 _STRUCTURE += (
     exp.Having,
     exp.Group,

@@ -26,7 +26,7 @@ class _Parser(Bounded, DruidParser):
     }
 
 
-def parse(sql: str, parameters: list[SqlParameter]) -> exp.Query:
+def parse(sql: str, parameters: list[SqlParameter]) -> exp.Expr:
     """The tree of one query, with the parameters in it. Raises ``Refused``."""
     if len(sql) > MAX_STATEMENT:
         raise Refused(f"The statement has more than {MAX_STATEMENT:,} characters.")

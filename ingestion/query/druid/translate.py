@@ -197,7 +197,7 @@ class _Translator:
             ]:
                 for column in list(_plain_columns(clause)):
                     if (column.table, column.name) == (table, name):
-                        value = exp.column("value", table=alias, quoted=True)
+                        value: exp.Expr = exp.column("value", table=alias, quoted=True)
                         if column.parent is node:
                             value = exp.alias_(value, name, quoted=True)
                         column.replace(value)
