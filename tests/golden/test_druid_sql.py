@@ -79,7 +79,7 @@ def asked_of(body: dict[str, Any]) -> SqlStatement:
 
 
 def answered(engine: duckdb.DuckDBPyConnection, body: dict[str, Any]) -> Any:
-    """As the process of a query does it, on rows in memory. Raises ``Refused`` and DuckDB's errors."""
+    """What the process of a query answers, on rows in memory. Raises ``Refused`` and DuckDB's errors."""
     asked = asked_of(body)
     assert asked.druid is not None
     statement, uses = read_checked(asked)

@@ -21,7 +21,7 @@ from tests.support.django_cast import SEED, Cast, spec_for
 from tests.support.routes import all_routes
 
 V1, SHORT, DRUID = "api/v1/", "api/sampler/", "druid/indexer/v1/"
-ROUTES = [r for r in all_routes() if r.pattern.startswith((V1, SHORT, DRUID))]
+ROUTES = [r for r in all_routes() if r.pattern.startswith((V1, SHORT, DRUID, "druid/v2/"))]
 GOOD = {
     "supervisor_id": "flights",
     "number": 1,

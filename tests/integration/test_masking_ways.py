@@ -146,6 +146,8 @@ ALONE = {
     "api/v1/validate/",
     "api/v1/sql/",  # masked columns are NULL there: test_sql
     "api/v1/sql/<str:query_id>/",
+    "query/saved/-/new/",
+    "query/saved/<int:number>/",
     "api/v1/sql/saved/",
     "api/v1/sql/saved/<int:number>/",
     "druid/v2/sql",  # the same: test_druid_sql_requests

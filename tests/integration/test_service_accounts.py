@@ -111,8 +111,8 @@ def test_a_token_gets_what_its_scope_s_role_gets_at_every_address(cast: Cast, ki
         answer = asked(client, row, cast, state, before)
         if answer.status_code not in expected(row, kind):
             wrong.append(f"{row.method} /{row.pattern}{row.query}: {answer.status_code}, not {expected(row, kind)}")
+        body = b"".join(answer) if answer.streaming else answer.content  # a query has its place until it is read
         if kind == "other" and answer.status_code < 400 and row.pattern != f"{V1}validate/":
-            body = b"".join(answer) if answer.streaming else answer.content
             found = [w for w in (b"flights", b"orders-schemas") if w in body.replace(b"flights-topic", b"")]
             wrong += [f"{row.method} /{row.pattern}{row.query} shows {found}"] if found else []
     assert wrong == []

@@ -172,6 +172,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of columns")
         + section("Addresses of the catalog")
         + section("Addresses of SQL")
+        + section("Addresses of Druid SQL")
         + section("Addresses of profiles")
         + section("Addresses of compaction")
         + section("Addresses of retention")

@@ -41,7 +41,6 @@ engine = sqlalchemy.create_engine(f"druid+http://{user}:{password}@{host}:{port}
 inspector = sqlalchemy.inspect(engine)
 seen["schemas"] = inspector.get_schema_names()
 seen["tables"] = inspector.get_table_names(schema="druid")
-seen["has"] = [inspector.has_table("wiki"), inspector.has_table("nothing")]
 seen["columns"] = {column["name"]: str(column["type"]) for column in inspector.get_columns("wiki", schema="druid")}
 wiki = sqlalchemy.table("wiki", sqlalchemy.column("page"), sqlalchemy.column("added"))
 total = sqlalchemy.func.sum(wiki.c.added).label("total")

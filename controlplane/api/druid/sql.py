@@ -103,6 +103,11 @@ class DruidSqlView(DruidView):
         return _sql_error
 
 
+@extend_schema(exclude=True)
+class DruidSqlSlashView(DruidSqlView):
+    """Some clients write the address with a slash at its end."""
+
+
 class DruidSqlQueryView(DruidView):
     @extend_schema(operation_id="druid_cancel_sql", tags=["Druid-shaped"], responses={202: None})
     def delete(self, request: Request, query_id: str) -> HttpResponse:

@@ -7,6 +7,6 @@ from controlplane.api.druid import sql
 app_name = "druid-sql"
 urlpatterns = [
     path("sql", sql.DruidSqlView.as_view(), name="sql"),
-    path("sql/", sql.DruidSqlView.as_view(), name="sql-with-slash"),
+    path("sql/", sql.DruidSqlSlashView.as_view(), name="sql-with-slash"),
     path("sql/<str:query_id>", sql.DruidSqlQueryView.as_view(), name="sql-query"),
 ]

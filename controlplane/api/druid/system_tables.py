@@ -69,7 +69,7 @@ def _datasources(user: User) -> list[Datasource]:
 
 
 def _with_segments(datasources: list[Datasource]) -> set[int]:
-    """As in Druid, a table without segments is none."""
+    """Those with rows: Druid has no table without segments."""
     return set(
         Datasource.objects.filter(pk__in=[d.pk for d in datasources], intervals__segments__gt=0)
         .values_list("pk", flat=True)

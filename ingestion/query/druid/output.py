@@ -20,7 +20,7 @@ from ingestion.specs.messages.sql import DruidStatement
 
 
 def chunks(asked: DruidStatement, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """As ``asked`` says. The formats of lines end with an empty line, by which a client knows that it has all."""
+    """The result in the form that ``asked`` names. Lines end with an empty one: then a client has all."""
     writer = _Csv() if asked.result_format == "csv" else _Json(asked)
     names = list(schema.names)
     yield writer.start(names, _headers(asked, names, schema)).encode(errors="replace")
