@@ -10,7 +10,7 @@ from frontend.palette.named_objects import things
 from frontend.palette.pages import pages_for
 from frontend.team_scope import Reach
 
-MAX_HITS = 20
+MAX_HITS = 24
 LONGEST_TEXT = 300
 
 
