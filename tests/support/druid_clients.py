@@ -46,6 +46,7 @@ wiki = sqlalchemy.table("wiki", sqlalchemy.column("page"), sqlalchemy.column("ad
 total = sqlalchemy.func.sum(wiki.c.added).label("total")
 query = sqlalchemy.select(wiki.c.page, total).group_by(wiki.c.page).order_by(total.desc()).limit(3)
 with engine.connect() as connection:
+    seen["has"] = [engine.dialect.has_table(connection, name) for name in ("wiki", "nothing")]
     seen["top"] = [list(row) for row in connection.execute(query)]
     frame = pandas.read_sql(sqlalchemy.text("SELECT __time, price FROM wiki ORDER BY __time"), connection)
 seen["frame"] = [len(frame), float(frame["price"].sum()), int(frame["price"].isna().sum())]

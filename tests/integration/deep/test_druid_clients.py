@@ -35,6 +35,7 @@ def test_pydruid_sqlalchemy_and_pandas_read_rows_columns_and_errors(
     assert seen["error"] == "druidException (INVALID_INPUT): LOOKUP is not supported. There are no lookups."
     assert (seen["headed"], seen["none"]) == (["page", "added"], [])
     assert (seen["schemas"], seen["tables"]) == (["druid", "sys"], ["flights", "wiki"])
+    assert seen["has"] == [True, False]
     types = {"__time": "TIMESTAMP", "added": "BIGINT", "price": "FLOAT", "page": "VARCHAR", "tags": "VARCHAR"}
     assert {name: seen["columns"][name] for name in types} == types
     sums: dict[str, int] = {}
