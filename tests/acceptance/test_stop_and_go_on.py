@@ -79,13 +79,20 @@ def test_nothing_is_red_lost_or_doubled(house: House) -> None:
     assert len(tasks_of(house, hand)) == 1
 
 
-def test_a_worker_that_nothing_outlives_takes_them_with_it(house: House, tmp_path: Path) -> None:
-    """A worker in a container does: HEADGATE_WORKER_STOPS_TASKS."""
+def test_a_worker_that_nothing_outlives_takes_them_with_it(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker in a container does: HEADGATE_WORKER_STOPS_TASKS. It shares no folder with the house's worker."""
+    monkeypatch.setenv("HEADGATE_HOST_NAME", "alone")
     child = Child([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log")
     folder = tmp_path / "tasks" / "task"
     folder.mkdir(parents=True)
     record_process(folder, child.pid)
-    settings = {"HEADGATE_WORKER_STOPS_TASKS": "1", "HEADGATE_TASK_DIR": str(folder.parent)}
+    settings = {
+        "HEADGATE_WORKER_STOPS_TASKS": "1",
+        "HEADGATE_TASK_DIR": str(folder.parent),
+        "HEADGATE_HOST_NAME": "alone",
+    }
     try:
         with apps.Worker(house.home, {**house.environment, **settings}, concurrency=1, name="alone"):
             assert child.running

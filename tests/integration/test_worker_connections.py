@@ -14,13 +14,18 @@ _KEPT = "SELECT pid, client_port FROM pg_stat_activity WHERE query_start > backe
 
 
 def kept(house: House) -> set[int]:
-    """The backends of the worker's processes that have served several jobs."""
-    processes = psutil.Process(house.worker.pid).children(recursive=True)
-    ports = set()
-    for process in processes:
+    """The backends of the worker's processes that have served several jobs.
+
+    Its first process is left out: it renews the lease of its host's name every two seconds, with jobs or without.
+    """
+    worker = psutil.Process(house.worker.pid)
+    ports, of_first = set[int](), set[int]()
+    for process in [worker, *worker.children(recursive=True)]:
         with suppress(psutil.Error):  # it has ended meanwhile
-            ports |= {opened.laddr.port for opened in process.net_connections()}
-    return {backend for backend, port in house.sql(_KEPT) if port in ports}
+            found = {opened.laddr.port for opened in process.net_connections()}
+            ports |= found
+            of_first |= found if process.children() else set()
+    return {backend for backend, port in house.sql(_KEPT) if port in ports - of_first}
 
 
 def failures(house: House) -> int:
