@@ -124,7 +124,8 @@ def _statement(datasource: Datasource, column: SqlColumn, start: datetime | None
     edges = [(">=", start), ("<", end)]
     where = [f"__time {than} '{at.astimezone(UTC).isoformat()}'" for than, at in edges if at is not None]
     source = f"{_quoted(datasource.team.name)}.{_quoted(datasource.name)}"
-    picked = f"SELECT {_quoted(column.name)} AS v FROM {source} WHERE {' AND '.join(where) or 'true'}"  # noqa: S608
+    condition = " AND ".join(where) or "true"
+    picked = f"SELECT {_quoted(column.name)} AS v FROM {source} WHERE {condition}"  # noqa: S608 - of quoted names
     if column.type == "BLOB":
         return f"SELECT count(*), count(v) FROM ({picked})"  # noqa: S608 - of quoted names and times
     is_text = column.type.startswith("VARCHAR")

@@ -74,7 +74,7 @@ def write_csv(
     size = count = 0
     blocks = _copied(rows, seconds) if isinstance(rows, Query) else _formatted(rows)
     with place.open("wb") as file, closing(blocks):  # what is not copied to its end holds the connection
-        for block, count in blocks:  # noqa: B007
+        for block, count in blocks:  # noqa: B007 - the last one is the whole
             size += file.write(block)
             if size > most_bytes:
                 raise InvalidInput(f"{too_many} It has more than {most_bytes // 1024**2} MiB.")

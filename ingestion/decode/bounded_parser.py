@@ -33,7 +33,7 @@ class Bounded:
         self._steps_left -= 1
         if self._steps_left < 0:
             raise TooManySteps
-        super()._advance(times)  # type: ignore[misc]
+        super()._advance(times)  # type: ignore[misc]  # the same parser's
 
 
 class _Parser(Bounded, DuckDBParser):
