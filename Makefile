@@ -68,7 +68,7 @@ demo: venv ## start the stack, load and ingest real data, show the result (ARGS=
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
 DEEP = -m "deep or cluster" --durations 25 --durations-min 5
 
-test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (16 minutes)
+test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (20 minutes)
 	$(PYTEST) -m "not deep and not cluster" $(ARGS)
 
 test-deep: venv-dev jars chromium ## the rest: kills, storms, every page, a Spark cluster (40 minutes)

@@ -149,7 +149,7 @@ def test_who_must_set_up_a_second_factor_is_told_so(cast: Cast, settings: Any) -
         "/druid/none",
         "/druid/indexer/v1/none",
         "/druid/indexer/v1/task/a/none",
-        "/druid/v2/sql",
+        "/druid/v2/",
         "/druid/a%0Ab",
         "/druid/indexer/v1/none%0A",
         "/druid//indexer",
