@@ -113,8 +113,8 @@ class SupervisorActions:
     @classmethod
     def _terminate(cls, supervisor: Supervisor) -> PageAction:
         text = (
-            "Its task ends, and no other task starts. The datasource and its segments stay. "
-            "To start it again, submit a spec with the same id."
+            "Its task ends, and no other task starts. Rewinds that have begun go on. The datasource and its segments "
+            "stay. To start it again, submit a spec with the same id."
         )
         return cls._action(supervisor, "terminate", "Terminate", text, "danger")
 

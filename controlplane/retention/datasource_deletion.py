@@ -19,6 +19,7 @@ from controlplane.common.changes import Change, notify_pages
 from controlplane.common.database import try_advisory_lock
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.datasources.models import Datasource
+from controlplane.publishing.models import Rewind, RewindPart
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments import killing, marking
 from controlplane.segments.marking import Amount
@@ -40,7 +41,7 @@ class DeletionPreview:
 
     amount: Amount  # of its segments, in use or not
     quarantined: int = 0  # records that stay until they are purged
-    # What reads into it and must end first: supervisor or task, and its id.
+    # What reads into it and must end first: supervisor, rewind of a supervisor, or task; and whose id.
     readers: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -58,8 +59,8 @@ def delete_datasource(*, user: User, datasource: Datasource, name: str) -> Amoun
     """Mark all its segments unused and have their files deleted, once no reader's lease holds them; how many.
 
     Of a large one some are left when this returns: see ``continue_deleting``. ``name``: must be the datasource's. Needs
-    the role admin. Raises ``InvalidInput`` for another name, and ``Conflict`` while a supervisor or a task reads
-    into it.
+    the role admin. Raises ``InvalidInput`` for another name, and ``Conflict`` while a supervisor, a rewind or a task
+    reads into it.
     """
     require(user, Action.ADMINISTER, datasource.team)
     if name != datasource.name:
@@ -82,7 +83,10 @@ def _mark_deleted(user: User, datasource: Datasource) -> Amount:
     if readers:
         names = ", ".join(f"{kind} {pk}" for kind, pk in readers[:_MAX_NAMED])
         more = f" and {len(readers) - _MAX_NAMED} more" if len(readers) > _MAX_NAMED else ""
-        raise Conflict(f"{names}{more} write to {locked.name}. Terminate the supervisors and stop the tasks first.")
+        raise Conflict(
+            f"{names}{more} write to {locked.name}. Terminate the supervisors, cancel the rewinds and stop the tasks "
+            "first."
+        )
     if locked.deleted_at is not None:
         raise Conflict(f"The datasource {locked.name} is already deleted.")
     amount = killing.amount_of(Segment.objects.filter(datasource=locked, kill_began_at=None))
@@ -127,8 +131,10 @@ def _delete_segments(datasource: Datasource, seconds: float) -> bool:
 
 def _readers(datasource: Datasource) -> list[tuple[str, str]]:
     supervisors = Supervisor.objects.filter(datasource=datasource, terminated_at=None).order_by("pk")
+    rewinds = Rewind.objects.filter(datasource=datasource, parts__state=RewindPart.State.WAITING)
     tasks = Task.objects.active().filter(datasource=datasource).order_by("pk")
     return [
         *(("supervisor", pk) for pk in supervisors.values_list("pk", flat=True)),
+        *(("rewind of supervisor", pk) for pk in sorted({*rewinds.values_list("supervisor_id", flat=True)})),
         *(("task", pk) for pk in tasks.values_list("pk", flat=True)),
     ]

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from controlplane.connections import kafka
+from controlplane.datasources.models import Datasource
 from controlplane.publishing import rewinds
 from controlplane.publishing.models import Publish, Rewind, RewindPart
 from controlplane.publishing.rewind_plan import (
@@ -103,15 +104,18 @@ def start_rewind(*, user: User, supervisor: Supervisor, asked: Asked) -> RewindP
     """Begin a rewind. Asks Kafka.
 
     Raises ``NotAllowed``, ``InvalidInput``, ``Unavailable``, and ``Conflict`` where something can't be recomputed,
-    unless only what is possible was asked for; where nothing is left to do; and while another one is at work.
+    unless only what is possible was asked for; where nothing is left to do; while another one is at work; and of a
+    deleted datasource.
     """
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     _version(supervisor, _source(supervisor), asked.read_with)
     log = _log(supervisor)
     with transaction.atomic():
+        # Locked: who deletes the datasource sees this rewind, or is seen here.
+        _check_exists(Datasource.objects.select_for_update(of=("self",), no_key=True).get(pk=supervisor.datasource_id))
         _lock(supervisor)
         plan = _plan(supervisor, asked, log)
-        _check_none_waits(plan.source)
+        _check_none_waits(plan.source, supervisor.pk)
         if plan.refused and not asked.only_possible:
             reasons = dict.fromkeys(group.refusal for group in plan.refused)
             raise Conflict(
@@ -126,6 +130,7 @@ def start_rewind(*, user: User, supervisor: Supervisor, asked: Asked) -> RewindP
 def preview_rewind(*, user: User, supervisor: Supervisor, asked: Asked) -> RewindPlan:
     """What ``start_rewind`` would do, and what it would refuse. Changes nothing; raises likewise."""
     require(user, Action.ADMINISTER, supervisor.datasource.team)
+    _check_exists(supervisor.datasource)
     _version(supervisor, _source(supervisor), asked.read_with)
     return _plan(supervisor, asked, _log(supervisor))
 
@@ -145,7 +150,7 @@ def undo_rewind(*, user: User, rewind: Rewind) -> int:
         for part in done:
             with transaction.atomic():
                 _lock(supervisor)
-                _check_none_waits(rewind.source)
+                _check_none_waits(rewind.source, supervisor.pk)
                 rewinds.undo_part(part.pk, str(user))
             undone += 1
     finally:
@@ -306,10 +311,17 @@ def _readable(source: Source, version: SpecVersion, loose: Loose, log: kafka.Top
     return Loose({} if by_period else in_log(loose.thrown_away), in_log(by_partition(kept)))
 
 
-def _check_none_waits(source: Source) -> None:
-    waiting = RewindPart.objects.filter(rewind__source=source, state=State.WAITING).first()
+def _check_none_waits(source: Source, supervisor_id: str) -> None:
+    """Nor one of another topic that the supervisor has read before: parts read records of both."""
+    same = Q(rewind__source=source) | Q(rewind__supervisor_id=supervisor_id)
+    waiting = RewindPart.objects.filter(same, state=State.WAITING).first()
     if waiting is not None:
-        raise Conflict(f"Rewind {waiting.rewind_id} is at work on these records' source. Wait for it, or cancel it.")
+        raise Conflict(f"Rewind {waiting.rewind_id} of this supervisor is at work. Wait for it, or cancel it.")
+
+
+def _check_exists(datasource: Datasource) -> None:
+    if datasource.deleted_at is not None:
+        raise Conflict(f"The datasource {datasource.name} is deleted, so its records can't be read again.")
 
 
 def _create(user: User, plan: RewindPlan, asked: Asked) -> Rewind:
