@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.test import Client, TransactionTestCase
+from django.test import client as django_client
 from pytest_django import DjangoDbBlocker
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -31,9 +32,13 @@ DATABASES = Databases()
 
 
 def pytest_collection_finish() -> None:
-    """All tests and all that they import stay until the end: the collector need not go through them again and again."""
+    """All tests and all that they import stay until the end: the collector need not go through them again and again.
+
+    What a request makes is gone without it, so it need not look after every 700 objects either.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +52,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", _add_static_files)
+        patch.setattr(django_client, "store_rendered_templates", _store_page)
         yield
 
 
@@ -60,6 +66,15 @@ def _add_static_files(site: WhiteNoiseMiddleware) -> None:
         _find_static_files(site)
         _static_files.update(site.files)
     site.files.update(_static_files)
+
+
+_store_rendered = django_client.store_rendered_templates
+
+
+def _store_page(store: dict[str, Any], signal: Any, sender: Any, template: Any, context: Any, **kwargs: Any) -> None:
+    """A page's answer keeps the page's context. Django copies that of each part, too: dozens, which no test reads."""
+    if "context" not in store:
+        _store_rendered(store, signal, sender, template, context, **kwargs)
 
 
 @pytest.fixture(scope="session")

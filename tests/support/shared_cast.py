@@ -6,7 +6,7 @@ empty database, where the cast is made for each of them.
 
 from __future__ import annotations
 
-import copy
+import pickle
 from dataclasses import dataclass
 
 import pytest
@@ -29,7 +29,7 @@ class Databases:
     wanted_cast: bool = False
     _empty: str = ""
     _with_cast: str = ""
-    _cast: Cast | None = None
+    _cast: bytes = b""  # pickled: that is read in a quarter of the time of a deep copy
 
     def make(self) -> None:
         """Copy the empty database, and commit the cast to the copy."""
@@ -40,7 +40,7 @@ class Databases:
         _enter(self._with_cast)
         with connection.cursor() as cursor:
             cursor.execute(_NUMBER_APART)
-        self._cast = make_cast()
+        self._cast = pickle.dumps(make_cast())
         self._apply()
 
     def use(self, with_cast: bool) -> None:
@@ -50,8 +50,10 @@ class Databases:
 
     def cast(self) -> Cast:
         """Objects of the test's own: what it changes in them is gone after it, as in the database."""
-        assert self._cast is not None
-        return copy.deepcopy(self._cast) if self.wanted_cast else make_cast()
+        if not self.wanted_cast:
+            return make_cast()
+        made: Cast = pickle.loads(self._cast)
+        return made
 
     def _apply(self) -> None:
         name = self._with_cast if self.wanted_cast else self._empty
