@@ -25,7 +25,7 @@ def fallback(request: HttpRequest, rest: str = "") -> HttpResponseBase:
     """Answer with the view of the address with or without the last slash. Else 404 in the format of these addresses."""
     view = _other_form(request.path_info)
     if view is None:
-        return _problem_response(request, NOT_FOUND)
+        return problem_response(request, NOT_FOUND)
     request.resolver_match = view
     answer: HttpResponseBase = view.func(request, *view.args, **view.kwargs)
     return answer
@@ -44,10 +44,11 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answers requests that Django refuses before a view, such as an unknown host name. REST answers JSON."""
     if not request.path_info.startswith(("/api", "/druid", "/status")):
         return defaults.bad_request(request, exception)
-    return _problem_response(request, UNREADABLE)
+    return problem_response(request, UNREADABLE)
 
 
-def _problem_response(request: HttpRequest, problem: problems.Problem) -> JsonResponse:
+def problem_response(request: HttpRequest, problem: problems.Problem) -> JsonResponse:
+    """The problem in the format of the request's address."""
     if not request.path_info.startswith("/api"):
         return JsonResponse(error_body(problem), status=problem.status)
     body: dict[str, Any] = problem.body(request.path)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
-from django.db import DataError, IntegrityError, InterfaceError, OperationalError
+from django.db import DataError, IntegrityError, InterfaceError, InternalError, OperationalError
 from django.http import Http404
 from django.http.request import UnreadablePostError
 from django.utils.encoding import iri_to_uri
@@ -25,6 +25,7 @@ from controlplane.common.errors import FieldError, HeadgateError
 logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
 MAX_ERRORS = 100
+READ_ONLY = "25006"  # PostgreSQL's state of a change on a standby
 RETRY_AFTER_S = 10  # until what is unavailable may be asked for again
 
 # The names under urn:headgate:problem: are part of the API: they do not change.
@@ -125,6 +126,8 @@ def _store_problem(error: Exception) -> Problem:
             return Problem(
                 409, "Conflict", "Someone else created the same object at the same time. Check it, then try again."
             )
+        case InternalError() if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
+            return Problem(503, "Unavailable", "The metadata store takes no changes at the moment; try again.")
         case DataError():
             return Problem(400, "The request is not valid", "A value is out of range and can't be stored.")
     return Problem(500, "Something went wrong", "The server failed. Its log has the details.")

@@ -64,15 +64,8 @@ def ask_directly(timeout_s: int) -> None:
 
     Raises ``psycopg.Error``.
     """
-    target = connection.settings_dict
-    with psycopg.connect(
-        host=target["HOST"],
-        port=target["PORT"] or None,
-        user=target["USER"],
-        password=target["PASSWORD"],
-        dbname=target["NAME"],
-        connect_timeout=timeout_s,
-    ) as opened:
+    target = connection.get_connection_params() | {"connect_timeout": timeout_s}
+    with psycopg.connect(**target) as opened:
         opened.execute("SELECT 1")
 
 

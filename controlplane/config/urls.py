@@ -11,3 +11,4 @@ urlpatterns = [
 handler400 = "controlplane.config.error_pages.bad_request"
 handler403 = "controlplane.config.error_pages.not_allowed"
 handler404 = "controlplane.config.error_pages.not_found"
+handler500 = "controlplane.config.error_pages.failed"

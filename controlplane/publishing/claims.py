@@ -124,6 +124,33 @@ def _check(source: LockedSource, request: ClaimRequest, may_reset: bool) -> None
         raise InvalidInput("tuningConfig.resetOffsetAutomatically is false: stored offsets are not moved.")
 
 
+class StoreWentBack(PublishRefused):
+    """A stored offset is before one up to which the indexer's publishes were answered, and nobody has reset it.
+
+    The metadata store has lost commits: its standby did not have them when it took over.
+    """
+
+    def __init__(self, refusal: Refusal, source_id: int) -> None:
+        super().__init__(refusal)
+        self._source_id = source_id
+
+    def raise_alarm(self, task_id: str) -> None:
+        """In a transaction of its own: that of the publish is rolled back."""
+        source = Source.objects.get(pk=self._source_id)
+        SourceEvent.objects.create(
+            datasource_id=source.datasource_id,
+            source=source,
+            kind=SourceEvent.Kind.OFFSET_RESET,
+            alarm=True,
+            task_id=task_id,
+            detail=(
+                f"PostgreSQL has lost publishes that it had answered, as after a failover with asynchronous "
+                f"replication. {self.refusal.detail} The records from the stored offsets on are read again. Check "
+                "what people changed shortly before, and begin readers of the feed again."
+            ),
+        )
+
+
 def advance(source: LockedSource, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:
     """Move the stored offsets of a publish. Raises ``PublishRefused`` (offsets, generation)."""
     if not progress:
@@ -138,13 +165,13 @@ def advance(source: LockedSource, keys: Mapping[int, int], progress: Mapping[int
     mismatched = [p for p, a in progress.items() if a.start != stored[p].next_offset]
     if mismatched:
         where = ", ".join(f"{p}: {progress[p].start}, stored {stored[p].next_offset}" for p in sorted(mismatched))
-        raise PublishRefused(
-            Refusal(
-                code="offsets",
-                detail=f"This publish of {source.topic} does not begin at the stored offsets ({where}).",
-                stored={p: stored[p].next_offset for p in sorted(mismatched)},
-            )
+        refusal = Refusal(
+            code="offsets",
+            detail=f"This publish of {source.topic} does not begin at the stored offsets ({where}).",
+            stored={p: stored[p].next_offset for p in sorted(mismatched)},
         )
+        behind = [p for p in mismatched if progress[p].start > (stored[p].next_offset or 0)]
+        raise StoreWentBack(refusal, source.id) if behind else PublishRefused(refusal)
     _store_offsets(keys, {p: a.end for p, a in progress.items()}, published=True)
 
 

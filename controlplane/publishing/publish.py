@@ -48,7 +48,11 @@ def publish(*, task_id: str, number: int, request: PublishRequest) -> PublishAns
         raise InvalidInput(fault)
     settling = _ended_offsets(request)
     _check_counters(request, settling)
-    return with_retries(lambda: _publish(task_id, number, request, settling))
+    try:
+        return with_retries(lambda: _publish(task_id, number, request, settling))
+    except claims.StoreWentBack as refused:
+        refused.raise_alarm(task_id)
+        raise
 
 
 def with_retries(attempt: Callable[[], Answer]) -> Answer:

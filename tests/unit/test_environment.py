@@ -33,6 +33,44 @@ def test_other_durations_are_refused(monkeypatch: pytest.MonkeyPatch, text: str)
 
 
 @pytest.mark.parametrize(
+    ("address", "wanted", "options"),
+    [
+        ("postgresql://u:p%40ss@db:5433/d", ("d", "u", "p@ss", "db", "5433"), {}),
+        (
+            "postgresql://u:p@one:5432,two:5433/d?target_session_attrs=any&sslmode=verify-full",
+            ("d", "u", "p", "one,two", "5432,5433"),
+            {"target_session_attrs": "any", "sslmode": "verify-full"},
+        ),
+        ("postgresql:///d", ("d", "", "", "", ""), {}),
+    ],
+)
+def test_addresses_of_the_metadata_store(
+    monkeypatch: pytest.MonkeyPatch, address: str, wanted: tuple[str, ...], options: dict[str, str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_TEST", address)
+    found = env.database("HEADGATE_TEST")
+    assert tuple(found[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")) == wanted
+    assert found["OPTIONS"] == options
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:secret@db:5432",
+        "postgresql://u:secret@[db/d",
+        "mysql://u:secret@db/d",
+        "postgresql://u:secret@db/d?ssl_mode=require",
+        "secret",
+    ],
+)
+def test_other_addresses_are_refused_without_the_password(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("HEADGATE_TEST", address)
+    with pytest.raises(env.EnvironmentProblem, match="HEADGATE_TEST must be an address") as refused:
+        env.database("HEADGATE_TEST")
+    assert "secret" not in str(refused.value) and refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
     ("location", "inside", "outside"),
     [
         ("s3://bucket/in/?region=x", "s3://bucket/in/a.json", "s3://bucket/inner/a.json"),
