@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
 from ingestion.specs.messages.protocol import Leases
+from tests.support.browsing import browsing
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import LANES, lane_spec
@@ -129,3 +132,37 @@ def test_the_schema_registry_is_away(house: House, make_workers: Make) -> None:
 
     leases = wait_for("all is accepted", settled, 30)
     assert (leases.acquired, leases.rejected, leases.released, leases.lock_expired) == (500, 0, 0, 0)
+
+
+@pytest.mark.timeout(900)
+def test_valkey_loses_everything(house: House, make_workers: Make) -> None:
+    """Row 42 of the failure matrix: all keys go under ingestion, again and again; then it dies and comes back empty.
+
+    Whoever is logged in stays so, and what is submitted in that moment is done all the same.
+    """
+    topic, names = run_lanes(house, make_workers)
+    stream = Endless(house, topic)
+    with browsing(house) as client, redis.Redis.from_url(house.valkey.url) as valkey:
+        for _ in range(3):
+            valkey.flushall()
+            goes_on(house, names)
+        is_run(house, lane_spec(house, "offset_range", topic), lambda: valkey.flushall())
+        house.valkey.kill()
+        goes_on(house, names)
+        shutil.rmtree(house.home.path / house.valkey.name / "data")
+        house.valkey.restart()
+        assert valkey.dbsize() < 50, "what it had before is gone"
+        page = client.get("/")
+        assert page.status_code == 200 and page.url.path == "/", "a login does not end by this"
+        is_run(house, lane_spec(house, "offset_range", topic), lambda: True)
+    goes_on(house, names)
+    all_is_well(house, names, stream)
+
+
+def is_run(house: House, spec: dict[str, Any], then: Callable[[], Any]) -> None:
+    """Submit a supervisor, do ``then``, which may lose the message of its first run, and wait for its task."""
+    supervisor = house.supervise(spec)
+    then()
+    ran = "SELECT 1 FROM tasks_task WHERE supervisor_id = %s"
+    wait_for("the supervisor has run", lambda: house.sql(ran, supervisor), 60)
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
