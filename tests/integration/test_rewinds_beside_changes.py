@@ -157,7 +157,7 @@ def test_beside_one_of_the_topic_before_none_begins_and_none_is_undone(
     merged(supervisor)
     first = asks(owner, supervisor, spec_version=1).json()["rewind"]
     assert post(owner, DRUID, spec_of(supervisor, topic=other.topic)).status_code == 200
-    of_other = {"start_offsets": {"0": 0}, "end_offsets": {"0": 8}}
+    of_other: dict[str, Any] = {"start_offsets": {"0": 0}, "end_offsets": {"0": 8}}
     refused = asks(owner, supervisor, **of_other)
     assert (refused.status_code, refused.json()["detail"]) == (
         409,
