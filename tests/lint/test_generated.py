@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 
 from django.apps import apps
@@ -25,17 +24,6 @@ def test_every_change_of_a_model_has_its_migration() -> None:
     detector = MigrationAutodetector(loader.project_state(), ProjectState.from_apps(apps))
     changes = detector.changes(graph=loader.graph)
     assert {app: [m.operations for m in found] for app, found in changes.items()} == {}, "run manage.py makemigrations"
-
-
-def test_an_app_has_one_migration_or_two() -> None:
-    """Nothing has been released, so nobody upgrades: a change of a model is written into the app's first migration.
-
-    A second one is for foreign keys that would make two apps need each other.
-    """
-    ours = {config.label for config in apps.get_app_configs() if config.name.startswith("controlplane.")}
-    counts = Counter(app for app, _ in MigrationLoader(None).disk_migrations if app in ours)
-    assert len(counts) > 5
-    no_faults((f"{app}: {count}" for app, count in counts.items() if count > 2), "put these into one")
 
 
 def pins(lock: str) -> dict[str, str]:
