@@ -33,6 +33,8 @@ from ingestion.specs.messages.replays import KeptRecord, KeptRecords, ProducedAn
 
 AnswerModel = TypeVar("AnswerModel", bound=BaseModel)
 TIMEOUT_S = 10.0
+ASSIGNMENT_RETRY_S = 60.0
+RETRY_PAUSE_S = 0.5
 UNANSWERED_LIMIT_S = 600.0  # an application whose heartbeats nobody answers for so long is over
 
 
@@ -84,7 +86,15 @@ class HttpControlPlane(HttpClient):
         self._answered_at = time.monotonic()
 
     def assignment(self) -> Assignment:
-        return self.request("GET", "/assignment", None, Assignment)
+        """What to do. Asks for a minute while the control plane does not answer: its restart fails no task."""
+        give_up = time.monotonic() + ASSIGNMENT_RETRY_S
+        while True:
+            try:
+                return self.request("GET", "/assignment", None, Assignment)
+            except Unreachable:
+                if time.monotonic() > give_up:
+                    raise
+            time.sleep(RETRY_PAUSE_S)
 
     def start(self, number: int, request: StartRequest) -> StartAnswer:
         return self.request("POST", f"/indexers/{number}/start", request, StartAnswer)
