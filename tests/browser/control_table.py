@@ -40,7 +40,7 @@ BACKFILLS, REWINDS = f"{SV}backfills/", f"{SV}rewinds/"
 OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/", f"{SV}autoscaler/", BACKFILLS, REWINDS)
 FIX, FIX_SUBMIT = f"{DS}quarantine/fix/", f"POST {DS}quarantine/fix/submit/"
 SUBMIT_FIX, REPLAY_FIX = "Submit this spec and replay all of this cause…", "Replay all of this cause with this spec…"
-# The crawl looks at these of the supervisor that runs alone.
+# The stops look at these of the supervisor that runs alone.
 TABS = (*OF_BOTH, f"{SV}share-group/", f"{BACK}confirm/")
 
 SITE = [

@@ -22,16 +22,15 @@ from tests.browser.crawl import (
     NARROW,
     Contrasts,
     Control,
-    Stop,
     cards,
     clipped,
     controls,
     fits,
     route_of,
-    stops,
     violations,
 )
 from tests.browser.site import CLUSTER, Site, Visit
+from tests.browser.stops import Stop, stops
 from tests.support.django_cast import browsing_as
 from tests.support.permission_table import arguments
 from tests.support.routes import all_routes
@@ -59,7 +58,7 @@ def test_every_page_has_what_the_table_says_and_axe_finds_nothing(visit: Visit, 
     seen, known = everything(visit), places(row for rows in GROUPS.values() for row in rows)
     assert seen.controls - known == set(), "give these a row and a walk in tests/browser/control_table.py"
     assert known - seen.controls == set(), "these are gone, or on no page that is looked at"
-    assert _pages_of(visit.site) - seen.routes == set(), "look at these pages in tests/browser/crawl.py"
+    assert _pages_of(visit.site) - seen.routes == set(), "look at these pages in tests/browser/stops.py"
     assert seen.faults == {}
     assert len(seen.lines) > 50
     assert _refused(visit.site, seen.lines) == {}
