@@ -68,7 +68,7 @@ def _add_static_files(site: WhiteNoiseMiddleware) -> None:
     site.files.update(_static_files)
 
 
-_store_rendered = django_client.store_rendered_templates
+_store_rendered: Any = vars(django_client)["store_rendered_templates"]  # the stubs lack it
 
 
 def _store_page(store: dict[str, Any], signal: Any, sender: Any, template: Any, context: Any, **kwargs: Any) -> None:

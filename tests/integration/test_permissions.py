@@ -65,7 +65,8 @@ def parts() -> dict[str, list[Row]]:
 def test_who_may_do_what(rows: list[Row], cast: Cast) -> None:
     """Row 13 of the security checklist: every address, asked by everybody."""
     everybody, state = Everybody(cast), kept(cast)
-    before, wrong = state(), []
+    before = state()
+    wrong: list[str] = []
     for row, (number, role) in product(rows, enumerate(ROLES)):
         cache.clear()  # throttles begin anew
         with transaction.atomic():

@@ -9,7 +9,7 @@ from django.contrib.postgres import operations as postgres
 from django.db import connection
 from django.db.migrations import Migration, operations
 from django.db.migrations.state import ProjectState
-from django.db.models import NOT_PROVIDED, Field, ForeignKey
+from django.db.models import NOT_PROVIDED, Field
 
 # Why each is refused, and what to do instead.
 REFUSED = {
@@ -76,16 +76,16 @@ def _faults_of_parts(operation: Any, state: ProjectState, migration: Migration, 
                 yield f"the new version leaves {part.name} out, but it has neither null nor db_default"
 
 
-def _faults_of_new(field: Field[Any, Any]) -> Iterator[str]:
+def _faults_of_new(field: Any) -> Iterator[str]:  # the stubs of Field lack db_index
     if not (field.many_to_many or _may_be_left_out(field)):
         yield "the version before leaves it out. Give it null=True or a db_default"
     if field.unique or (field.db_index and not field.many_to_many):
         yield "its index blocks writes. Set db_index=False, and use AddIndexConcurrently"
-    if isinstance(field, ForeignKey) and field.db_constraint:
+    if field.get_internal_type() == "ForeignKey" and field.db_constraint:
         yield "its constraint locks both tables. Set db_constraint=False"
 
 
-def _faults_of_change(old: Field[Any, Any], new: Field[Any, Any]) -> Iterator[str]:
+def _faults_of_change(old: Any, new: Any) -> Iterator[str]:
     lengths = [f.max_length or 0 for f in (old, new)]
     same_kind = old.get_internal_type() == new.get_internal_type() and lengths[0] <= lengths[1]
     if old.db_type(connection) != new.db_type(connection) and not (same_kind and lengths[0]):
