@@ -48,7 +48,7 @@ def send(*, to: Sequence[str], subject: str, body: str, headers: Mapping[str, st
         message.send()
     except (smtplib.SMTPException, OSError) as error:
         log.warning("mail could not be sent: %s", error)
-        failed = MailFailed(f"The mail server {settings.EMAIL_HOST} did not accept the mail: {_reason(error)}")
+        failed = MailFailed(f"The mail server {settings.EMAIL_HOST} did not accept the mail: {reason_of(error)}")
         failed.permanent = _is_permanent(error)
         raise failed from None
 
@@ -68,7 +68,7 @@ def _is_permanent(error: Exception) -> bool:
     return isinstance(error, smtplib.SMTPResponseException) and error.smtp_code >= 500 and not is_login_error
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """What the server or the system said, in one line."""
     if isinstance(error, smtplib.SMTPResponseException):
         text = error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error

@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "controlplane.metrics",
     "controlplane.catalog",
     "controlplane.query",
+    "controlplane.operations",
     "controlplane.api",
     "frontend",
 ]

@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 
 API_VERSIONS, SASL_HANDSHAKE = 18, 17
+_FINALIZED_FEATURES = 2  # the number of their tag in the answer
 UNSUPPORTED_MECHANISM, ILLEGAL_STATE = 33, 34
 LONGEST_ANSWER = 256 * 1024
 _CLIENT = b"headgate-test"
@@ -39,6 +40,62 @@ def hello(sock: socket.socket) -> None:
     Raises ``NotKafka``, ``OSError`` (``ssl.SSLError`` among them).
     """
     _request(sock, API_VERSIONS, 0, b"")
+
+
+def features(sock: socket.socket) -> dict[str, int]:
+    """The cluster's finalized features with their levels, such as ``share.version``; a broker says so before any login.
+
+    Empty of brokers before Kafka 2.4, which know no such question. Raises as ``hello``.
+    """
+    name = bytes([len(_CLIENT) + 1]) + _CLIENT
+    answer = _request(sock, API_VERSIONS, 3, b"\0" + name + b"\x021\0")
+    if struct.unpack_from(">h", answer) != (0,):
+        return {}
+    reader = _Compact(answer, 2)
+    for _ in range(reader.number() - 1):
+        reader.offset += 6
+        reader.skip_tags()
+    reader.offset += 4
+    found: dict[str, int] = {}
+    for _ in range(reader.number()):
+        tag, size = reader.number(), reader.number()
+        end = reader.offset + size
+        if tag == _FINALIZED_FEATURES:
+            for _ in range(reader.number() - 1):
+                feature = reader.text()
+                (found[feature],) = struct.unpack_from(">h", answer, reader.offset)
+                reader.offset += 4
+                reader.skip_tags()
+        reader.offset = end
+    return found
+
+
+@dataclass
+class _Compact:
+    """Kafka's compact encoding, read from an offset on."""
+
+    data: bytes
+    offset: int
+
+    def number(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.offset]
+            self.offset += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def text(self) -> str:
+        size = self.number() - 1
+        self.offset += size
+        return self.data[self.offset - size : self.offset].decode("utf-8", "replace")
+
+    def skip_tags(self) -> None:
+        for _ in range(self.number()):
+            self.number()
+            self.offset += self.number()
 
 
 def handshake(sock: socket.socket, mechanism: str) -> Handshake:

@@ -10,6 +10,7 @@ import logging
 import re
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -112,6 +113,30 @@ def check_reachable(properties: Mapping[str, Value], clock: Clock) -> None:
             failure = failure or failed
     if failure is not None:
         raise failure
+
+
+def cluster_features(properties: Mapping[str, Value], clock: Clock) -> dict[str, int]:
+    """What the first server that answers says of its cluster's features, before any login. Raises ``Failed``."""
+    config = config_of(properties)
+    failure: Failed | None = None
+    for host, port in parse_servers(config["bootstrap.servers"])[:MAX_SERVERS]:
+        try:
+            sock = transport.connect(host, transport.resolve(host, port, clock), port, clock)
+        except Failed as failed:
+            failure = failed
+            continue
+        try:
+            if config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
+                sock = transport.start_tls(sock, host, config, clock)
+            sock.settimeout(clock.cap(3.0))
+            return kafka_handshake.features(sock)
+        except (OSError, kafka_handshake.NotKafka, IndexError, struct.error) as error:
+            failure = Failed("protocol", f"{host}:{port} does not name its features: {error}.", "See the broker's log.")
+        except Failed as failed:
+            failure = failed
+        finally:
+            transport.close(sock)
+    raise failure or Failed("properties", "There are no servers.", "Set bootstrap.servers.")
 
 
 def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:

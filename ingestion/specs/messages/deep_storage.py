@@ -7,7 +7,9 @@ Sweeping: the control plane sends a ``SweepOrder``; then, as often as the proces
 ``SweepVerdict``, until a ``SweepEnd`` comes. The process sends a page only when the last one's verdict is carried out.
 
 Verifying: the control plane sends a ``VerifyOrder``, then one ``RegisteredFile`` after the other. Each is answered with
-a ``Verified``.
+a ``Verified``. With ``sizes_only`` no file is read.
+
+Probing: the control plane sends a ``ProbeOrder``, which is answered with ``Probed``.
 
 Their ``deep_storage`` is a path or a URL. ``local_folder`` reads it.
 """
@@ -91,9 +93,10 @@ class SweepEnd(Message):
 
 
 class VerifyOrder(Message):
-    """Where the files are."""
+    """Where the files are. ``sizes_only``: that they are there and how large they are is all that is asked."""
 
     deep_storage: str
+    sizes_only: bool = False
 
 
 class RegisteredFile(Message):
@@ -110,3 +113,17 @@ class Verified(Message):
     damage: str = ""  # what is wrong with the file
     # Why it can't be looked at. Both empty: it is well.
     refusal: str = ""
+
+
+class ProbeOrder(Message):
+    """Which deep storage to try with a file of its own."""
+
+    deep_storage: str
+
+
+class Probed(Message):
+    """What of write, read, list and delete has worked, and why the next one has not."""
+
+    done: list[str] = []
+    error: str = ""  # empty if all has
+    free_bytes: int | None = None  # of a folder

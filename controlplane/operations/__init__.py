@@ -1,0 +1,1 @@
+"""For who runs an installation: what is wrong with it, and copies of its metadata store."""
