@@ -137,6 +137,17 @@ def spark_secret(master: str) -> str:
     )
 
 
+def deploy_mode(master: str) -> str:
+    """Where drivers run: ``client`` or ``cluster``. Only a standalone cluster has places for drivers."""
+    mode = choice("HEADGATE_SPARK_DEPLOY_MODE", "client", "cluster")
+    if mode == "client" or master.startswith("spark://"):
+        return mode
+    raise EnvironmentProblem(
+        f"HEADGATE_SPARK_DEPLOY_MODE is cluster, but HEADGATE_SPARK_MASTER is {master}: there is no cluster for "
+        "drivers to run on. Set the master to an address such as spark://host:7077, or the mode to client"
+    )
+
+
 def spark_master_web(master: str) -> list[str]:
     """Where the master, or each of several, answers with JSON: where its page is unless that was moved."""
     addresses = words("HEADGATE_SPARK_MASTER_WEB")

@@ -326,6 +326,10 @@ SPARK_MASTER_WEB = env.spark_master_web(SPARK_MASTER)
 SPARK_SECRET = env.spark_secret(SPARK_MASTER)
 # Whether executors are sent their Python and the code, or have both installed.
 SPARK_PYTHON = env.choice("HEADGATE_SPARK_PYTHON", "shipped", "installed")
+# Where drivers run: beside the worker that starts them, or on the cluster.
+SPARK_DEPLOY_MODE = env.deploy_mode(SPARK_MASTER)
+# Where the cluster's machines find what the worker has packed for drivers: a folder that they share, or a web server's.
+SPARK_SHIPPED_URL = env.text("HEADGATE_SPARK_SHIPPED_URL", f"file:{TASK_DIR.absolute()}/.shipped").rstrip("/")
 SPARK_PACKAGES = env.words("HEADGATE_SPARK_PACKAGES")
 INTERNAL_URL = env.internal_url(SPARK_MASTER)
 SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)

@@ -13,6 +13,7 @@ import hashlib
 import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -83,6 +84,24 @@ def ship_python() -> ShippedPython:
             script.write_text(_SH.replace("@DIGEST@", digest).replace("@PYTHON@", _VERSION))
             _delete_old(folder)
     return ShippedPython((script, archive))
+
+
+@functools.cache
+def ship_driver() -> str:
+    """The name of one file, beside the others, that unpacks itself and runs Python: for drivers on a cluster, and for
+    their executors. It is called as one of Java is, or Spark would not take it. Raises ``OSError``."""
+    script, archive = ship_python().files
+    packed = archive.with_suffix(".jar")
+    with (archive.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not packed.exists():
+            header = _alone(script.read_text(), archive.name).encode()
+            unfinished = archive.with_suffix(".jar-part")
+            with unfinished.open("wb") as file, archive.open("rb") as payload:
+                file.write(header)
+                shutil.copyfileobj(payload, file)
+            unfinished.replace(packed)
+    return packed.name
 
 
 def _contents() -> Iterator[tuple[str, Path]]:
@@ -165,6 +184,23 @@ def _pack(contents: dict[str, Path], archive: Path) -> None:
     unfinished.replace(archive)
 
 
+def _alone(script: str, archive: str) -> str:
+    """The script for a file that holds the archive behind it, from its byte ``start`` on.
+
+    Of an executor's file the script remains: a Spark worker keeps the folder for days. The driver's is for executors.
+    """
+    unpack, forget = f'tar -xzf "$PWD/{archive}"', f'rm -f "$PWD/{archive}"'
+    shrink = (
+        'if [ -n "${SPARK_EXECUTOR_DIRS:-}" ]; then\n'
+        '    head -c $((start - 1)) "$0" >"$0.$$"; chmod 755 "$0.$$"; mv "$0.$$" "$0"\n'
+        "fi\nexec 9>&-"
+    )
+    alone = script.replace(unpack, 'tail -c "+$start" "$0" | tar -xz', 1).replace(f"exec 9>&-\n{forget}", shrink, 1)
+    start = "start=@START@\n"
+    alone = alone.replace("set -eu\n", f"set -eu\n{start}", 1)
+    return alone.replace("@START@", f"{len(alone.encode()) + 1:<7}", 1)
+
+
 def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
@@ -175,6 +211,7 @@ def _delete_old(folder: Path) -> None:
     archives = sorted(folder.glob("headgate-*.packed"), key=lambda file: file.stat().st_mtime, reverse=True)
     for archive in archives[_VERSIONS_KEPT:]:
         archive.unlink(missing_ok=True)
+        archive.with_suffix(".jar").unlink(missing_ok=True)
 
 
 # SPARK_EXECUTOR_DIRS: folders of this application on this machine, which the Spark worker deletes after it.

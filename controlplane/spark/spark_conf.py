@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -88,19 +89,46 @@ def environment() -> dict[str, str]:
     """What the driver is told besides, and nobody else may read."""
     if is_local():
         return {}
+    if drivers_on_cluster():
+        return _environment_on_cluster()
     python = {"PYSPARK_PYTHON": shipping.ship_python().python} if ships_python() else {}
     return {**python, SECRET: settings.SPARK_SECRET} if settings.SPARK_SECRET else python
+
+
+def _environment_on_cluster() -> dict[str, str]:
+    """A driver there calls Python as its executors do. Spark's own variable for the secret is for who submits it, too:
+    a Spark worker gives it to all drivers."""
+    python = f"./{shipping.ship_driver()}" if ships_python() else sys.executable
+    secret = {"_SPARK_AUTH_SECRET": settings.SPARK_SECRET} if settings.SPARK_SECRET else {}
+    return {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, **secret}
+
+
+def driver_file() -> str:
+    """The address of the file that a driver on the cluster is submitted with. Raises ``OSError``.
+
+    It holds its Python; where that is installed, it is a small library of Spark's: there must be one.
+    """
+    if ships_python():
+        return f"{settings.SPARK_SHIPPED_URL}/{shipping.ship_driver()}"
+    return f"file:{next(Path(spark_home()).glob('jars/spark-tags_*.jar'))}"
 
 
 def prepare_shipping() -> None:
     """Do beforehand what takes its time once for each version. Raises ``OSError``."""
     if ships_python():
         shipping.ship_python()
+        if drivers_on_cluster():
+            shipping.ship_driver()
 
 
 def is_local() -> bool:
     """Whether each application is a process of its own on this machine, without a cluster."""
     return bool(settings.SPARK_MASTER == "local")
+
+
+def drivers_on_cluster() -> bool:
+    """Whether drivers, too, run on the cluster."""
+    return bool(settings.SPARK_DEPLOY_MODE == "cluster")
 
 
 def ships_python() -> bool:
@@ -138,8 +166,8 @@ def _authentication() -> dict[str, str]:
 
 
 def _file_conf(overrides: Mapping[str, str]) -> dict[str, str]:
-    """The operator's, and what executors get of Python."""
-    if not ships_python():
+    """The operator's, and what executors get of Python; with a driver there it comes in the driver's file."""
+    if not ships_python() or drivers_on_cluster():
         return {}
     theirs = [overrides["spark.files"]] if overrides.get("spark.files") else []
     return {"spark.files": ",".join([*theirs, *map(str, shipping.ship_python().files)])}
@@ -224,17 +252,26 @@ def memory_mb(spec: Mapping[str, Any], indexers: int) -> int:
 
 def operator_conf() -> dict[str, str]:
     """What the operator's ``spark-defaults.conf`` sets; nothing where there is none."""
-    file = _conf_folder() / "spark-defaults.conf"
     try:
-        return read_properties(file.read_text())
+        return read_properties(operator_file().read_text())
     except OSError:
         return {}
+
+
+def operator_file() -> Path:
+    """Where ``operator_conf`` would be read."""
+    return _conf_folder() / "spark-defaults.conf"
 
 
 def _conf_folder() -> Path:
     if folder := os.environ.get("SPARK_CONF_DIR"):
         return Path(folder)
-    return Path(os.environ.get("SPARK_HOME") or _pyspark_folder()) / "conf"
+    return Path(spark_home()) / "conf"
+
+
+def spark_home() -> str:
+    """Where Spark is installed here."""
+    return os.environ.get("SPARK_HOME") or _pyspark_folder()
 
 
 @cache

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
@@ -28,6 +28,18 @@ class Application:
 
 
 @dataclass(frozen=True)
+class Driver:
+    """A driver that runs, or ran, on the cluster."""
+
+    state: str  # Spark's: SUBMITTED while it waits for a core
+    worker_web: str = ""  # the page of the worker that has it
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ("FINISHED", "KILLED", "FAILED", "ERROR")
+
+
+@dataclass(frozen=True)
 class Cluster:
     """What a Spark cluster has, and what of it is in use."""
 
@@ -35,6 +47,7 @@ class Cluster:
     used: int  # of these cores
     worker_mb: int = 0  # of the largest worker
     applications: Sequence[Application] = ()  # those that have not ended
+    drivers: Mapping[str, Driver] = field(default_factory=dict)  # by id, also some that have ended
 
     @property
     def free(self) -> int:
@@ -69,21 +82,31 @@ def has_cores(name: str) -> bool:
     return current is not None and any(a.name == name and a.cores for a in current.applications)
 
 
+def alive_master() -> str:
+    """The address of the page of the master that acts; empty when none answers."""
+    return next((address for address, _ in _alive_masters()), "")
+
+
 def _query_master() -> Cluster | None:
+    return next((cluster for _, cluster in _alive_masters()), None)
+
+
+def _alive_masters() -> Iterator[tuple[str, Cluster]]:
     """Of several masters, one is ALIVE."""
     for address in settings.SPARK_MASTER_WEB:
         try:
             document = httpx2.get(f"{address}/json/", timeout=_TIMEOUT_S, trust_env=False).raise_for_status().json()
             if document["status"] == "ALIVE":
-                return read_cluster(document)
+                yield address, read_cluster(document)
         except (httpx2.HTTPError, ValueError, KeyError, TypeError):
             continue
-    return None
 
 
 def read_cluster(document: dict[str, Any]) -> Cluster:
     """From the master's JSON."""
+    drivers = [*document.get("activedrivers", ()), *document.get("completeddrivers", ())]
     alive = [w for w in document["workers"] if w["state"] == "ALIVE"]
+    webs = {w["id"]: w["webuiaddress"] for w in document["workers"]} if drivers else {}
     return Cluster(
         cores=sum(w["cores"] for w in alive),
         used=sum(w["coresused"] for w in alive),
@@ -92,4 +115,5 @@ def read_cluster(document: dict[str, Any]) -> Cluster:
             Application(a["name"], a["cores"], a["state"] == _WAITING, a["starttime"], a["memoryperexecutor"])
             for a in document["activeapps"]
         ],
+        drivers={d["id"]: Driver(d["state"], webs.get(d["worker"], "")) for d in drivers},
     )

@@ -20,7 +20,7 @@ from redis.retry import Retry
 
 from controlplane.common.database import release_connections
 from controlplane.common.errors import Unavailable
-from controlplane.tasks import hosts, log_files
+from controlplane.tasks import drivers, hosts, log_files
 
 logger = logging.getLogger(__name__)
 ANSWER_S = 2  # so long who reads waits
@@ -31,7 +31,13 @@ _ANSWERS = "headgate:host-answer:"
 
 
 def read(host: str, task_id: str, offset: int, max_bytes: int) -> tuple[int, bytes]:
-    """``log_files.read`` on the host that launched the task. Raises ``Unavailable`` when it does not answer."""
+    """``log_files.read`` on the host that launched the task, or of its driver's log on the Spark cluster.
+
+    Raises ``Unavailable`` when it does not answer.
+    """
+    on_cluster = drivers.read_log(task_id, offset, max_bytes)
+    if on_cluster is not None:
+        return on_cluster
     if hosts.shares_folder(host):
         return log_files.read(task_id, offset, max_bytes)
     if host in hosts.gone():

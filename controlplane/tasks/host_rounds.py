@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from datetime import timedelta
 from typing import Any
@@ -29,6 +28,7 @@ _STOPPED_TEXT = "The stack or its machine was shut down, and the task was killed
 
 def run() -> None:
     """One round."""
+    launcher.record_submissions()
     since = heartbeat_gaps.heartbeats_accepted_since()
     if since is not None:
         fail_dead()
@@ -78,6 +78,5 @@ def kill_unowned(running: list[str], now: float) -> list[str]:
         del _unowned_since[name]
     killed = [name for name in unowned if now - _unowned_since.setdefault(name, now) >= KILL_GRACE_S]
     for name in killed:
-        launcher.terminate(name, signal.SIGKILL)
-        launcher.remove_scratch(name)
+        launcher.kill(name)
     return killed

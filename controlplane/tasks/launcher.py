@@ -24,7 +24,8 @@ from django.utils import timezone
 from controlplane.common import applications
 from controlplane.common.processes import passed_environment
 from controlplane.sources.spec_sources import FILL_MARK
-from controlplane.spark import spark_conf
+from controlplane.spark import cluster_drivers, spark_conf
+from controlplane.tasks import drivers
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Resident, Status, Task
@@ -71,8 +72,10 @@ def _claimed(task_id: str) -> Task | None:
     if waiting is None or not may_launch(waiting):
         return None
     # The row count decides who launches when the message is delivered twice.
-    is_claimed = unlaunched.update(launched_at=timezone.now(), host=settings.HOST_NAME)
-    return Task.objects.get(pk=task_id) if is_claimed else None
+    if not unlaunched.update(launched_at=timezone.now(), host=settings.HOST_NAME):
+        return None
+    drivers.begin(task_id, on_cluster=spark_conf.drivers_on_cluster() and waiting.kind not in PLAIN_PROCESSES)
+    return Task.objects.get(pk=task_id)
 
 
 def folder_of(task_id: str) -> Path:
@@ -94,7 +97,8 @@ def _start(task: Task, token: str) -> None:
     plain = task.kind in PLAIN_PROCESSES
     module = _FILE_REPLAY if task.replays_files else PLAIN_PROCESSES.get(task.kind, "")
     command = [sys.executable, "-m", module] if plain else _spark_command(task)
-    environment = _environment(task.pk, token, plain, _BATCH_JAVA_OPTIONS if task.is_batch else _JAVA_OPTIONS)
+    java = _BATCH_JAVA_OPTIONS if task.is_batch else _JAVA_OPTIONS
+    environment = _environment(task.pk, token, plain, java)
     reads_old = plain or FILL_MARK in (task.supervisor_id or "")
     _start_process(task.pk, command, environment, settings.BACKFILL_NICENESS if reads_old else 0)
 
@@ -103,6 +107,7 @@ def start_resident(resident: Resident, script: str, token: str) -> None:
     """Start an application that serves all datasources. Raises ``OSError``."""
     conf = spark_conf.resident_conf(resident.pk, resident.slots)
     command = _submit_command(resident.slots, conf, APPLICATION.with_name(script))
+    drivers.begin(resident.pk, on_cluster=spark_conf.drivers_on_cluster())
     _start_process(resident.pk, command, _environment(resident.pk, token, plain=False))
 
 
@@ -112,6 +117,9 @@ def _start_process(name: str, command: list[str], environment: dict[str, str], n
     scratch_of(name).mkdir(exist_ok=True, mode=0o700)  # rows are in it, and Spark does not encrypt those here
     applications.forget_process(folder)
     with log_of(name).open("ab") as log:
+        if "--deploy-mode" in command:
+            log.write(drivers.first_line(name).encode())
+            log.flush()
         process = subprocess.Popen(
             command,
             env=environment,
@@ -145,6 +153,8 @@ def _spark_command(task: Task) -> list[str]:
 
 
 def _submit_command(slots: int, conf: Mapping[str, str], application: Path) -> list[str]:
+    if spark_conf.drivers_on_cluster():
+        return cluster_drivers.submit_command(conf, ".".join(application.with_suffix("").parts))
     # For an indexer one failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
     master = f"local[{slots},{conf['spark.task.maxFailures']}]" if spark_conf.is_local() else settings.SPARK_MASTER
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
@@ -160,13 +170,12 @@ _JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 {_BATCH_JAVA_OPTIONS}"
 
 
 def _environment(name: str, token: str, plain: bool, java: str = _JAVA_OPTIONS) -> dict[str, str]:
+    if not plain and spark_conf.drivers_on_cluster():
+        return cluster_drivers.environment(_own_variables(name, token), java)
     return {
         **passed_environment(),
-        "HEADGATE_TASK_ID": name,
-        "HEADGATE_TASK_TOKEN": token,
-        "HEADGATE_URL": settings.INTERNAL_URL,
+        **_own_variables(name, token),
         "HEADGATE_SCRATCH": str(scratch_of(name)),
-        "HEADGATE_STOP_TIMEOUT": str(settings.STOP_TIMEOUT),
         "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", java),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -174,6 +183,15 @@ def _environment(name: str, token: str, plain: bool, java: str = _JAVA_OPTIONS) 
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_DIRS": str(scratch_of(name)),
         **({} if plain else spark_conf.environment()),
+    }
+
+
+def _own_variables(name: str, token: str) -> dict[str, str]:
+    return {
+        "HEADGATE_TASK_ID": name,
+        "HEADGATE_TASK_TOKEN": token,
+        "HEADGATE_URL": settings.INTERNAL_URL,
+        "HEADGATE_STOP_TIMEOUT": str(settings.STOP_TIMEOUT),
     }
 
 
@@ -187,6 +205,19 @@ def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def kill(name: str) -> None:
+    """Kill a task's or resident's process here, and its driver on a Spark cluster; what it left here goes."""
+    terminate(name, signal.SIGKILL)
+    drivers.kill(name)
+    remove_scratch(name)
+
+
+def record_submissions() -> None:
+    """Keep the ids of drivers that this machine has submitted to a Spark cluster."""
+    for name in drivers.unrecorded():
+        is_dead(name)
 
 
 def limit_log(task_id: str) -> None:
@@ -216,8 +247,9 @@ def remove_scratch(task_id: str) -> None:
 
 
 def is_dead(task_id: str) -> bool:
-    """Whether a task's process was started on this machine and is no more."""
-    return has_process(task_id) and process_of(task_id) is None
+    """Whether a task's process was started on this machine and is no more. One that has submitted a driver to a Spark
+    cluster is done; its driver is not dead."""
+    return has_process(task_id) and process_of(task_id) is None and not drivers.record(task_id, log_of(task_id))
 
 
 def has_process(task_id: str) -> bool:

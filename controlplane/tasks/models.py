@@ -278,6 +278,15 @@ class Resident(models.Model):
         ]
 
 
+class ClusterDriver(models.Model):
+    """The driver of an application, as it was last submitted to run on a Spark cluster. See ``tasks.driver_rounds``."""
+
+    name = models.CharField(primary_key=True, max_length=300)  # the task's id, or the resident's
+    driver_id = models.CharField(max_length=200, blank=True, default="")  # Spark's; empty before its master has it
+    log_address = models.CharField(max_length=500, blank=True, default="")  # empty before a Spark worker runs it
+    submitted_at = models.DateTimeField()
+
+
 class Host(models.Model):
     """A host on which a worker runs or ran, by its name, and the lease of that name. See ``tasks.hosts``."""
 

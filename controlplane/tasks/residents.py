@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import string
 from datetime import datetime, timedelta
 from math import floor
@@ -116,8 +115,7 @@ def end_lost() -> None:
     launcher.limit_log(resident.pk)
     error = _loss_reason(resident, timezone.now())
     if error:
-        launcher.terminate(resident.pk, signal.SIGKILL)
-        launcher.remove_scratch(resident.pk)
+        launcher.kill(resident.pk)
         end(resident.pk, error)
 
 

@@ -2,7 +2,8 @@
 
 1. One process at a time has a round; who comes meanwhile leaves it at that.
 2. While heartbeats can be heard, tasks that are silent for too long have failed: their processes are killed, by their
-   own hosts (``host_rounds``). So have those whose application a Spark cluster's master no longer lists.
+   own hosts (``host_rounds``). So have those whose application a Spark cluster's master no longer lists, and those
+   whose driver there has ended (``driver_rounds``).
 3. What a host has claimed that is gone, and not started, waits for another.
 4. Kafka is asked for the topic of each task that reads, all at once; each answer is taken up as it comes in:
    a. what the topic holds, and how much of it is not settled, is kept with the task and its source;
@@ -16,7 +17,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,7 +32,18 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.lag.topic_lag import TopicLag, record_lag
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.offset_gaps import Unsettled
-from controlplane.tasks import bounded_reads, capacity, events, heartbeat_gaps, hosts, launcher, lifecycle, quota_use
+from controlplane.tasks import (
+    bounded_reads,
+    capacity,
+    driver_rounds,
+    drivers,
+    events,
+    heartbeat_gaps,
+    hosts,
+    launcher,
+    lifecycle,
+    quota_use,
+)
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
@@ -54,9 +65,10 @@ def watch(hand_over: Callable[[Task], None]) -> None:
         since = heartbeat_gaps.heartbeats_accepted_since()
         if since is not None:
             for task_id in lifecycle.fail_lost(since):
-                _kill_process(task_id)
+                launcher.kill(task_id)
             lifecycle.requeue_unstarted(since, of_gone_hosts())
         _fail_unlisted()
+        driver_rounds.watch()
         running = Task.objects.active().ingesting().filter(status=Status.RUNNING).select_related("datasource")
         for observed in _observe_topics([(task, parse_task_spec(task.spec)) for task in running]):
             _watch_task(observed)
@@ -65,20 +77,15 @@ def watch(hand_over: Callable[[Task], None]) -> None:
 
 
 def of_gone_hosts() -> Q:
-    """Tasks of hosts that have no worker any more."""
-    return Q(host__in=hosts.gone())
-
-
-def _kill_process(task_id: str) -> None:
-    launcher.terminate(task_id, signal.SIGKILL)
-    launcher.remove_scratch(task_id)
+    """Tasks of hosts that have no worker any more, but for those whose drivers a Spark cluster has."""
+    return Q(host__in=hosts.gone()) & ~drivers.with_driver()
 
 
 def _fail_unlisted() -> None:
     """Their supervisors start others. A batch task is its submitter's to start anew, as after any other loss."""
     running = {t.pk: t for t in Task.objects.active().in_pool().filter(status=Status.RUNNING)}
     for task_id in unlisted(running.keys(), "tasks"):
-        _kill_process(task_id)
+        launcher.kill(task_id)
         task = running[task_id]
         lifecycle.end_task(task, error=f"{REASON} {lifecycle.loss_note(task)}")
 
@@ -249,7 +256,7 @@ def _enforce_stop(task: Task) -> None:
         task.observation["told_at"] = timezone.now().isoformat()
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
     elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > stop_timeout(task):
-        _kill_process(task.pk)
+        launcher.kill(task.pk)
         lifecycle.end_task(task, error="The application did not end after the stop, so Headgate killed it.")
 
 

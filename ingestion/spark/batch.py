@@ -11,6 +11,7 @@ from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import ClientError
 from ingestion.spark.batcher import Batcher
 from ingestion.spark.index import spark_conf
+from ingestion.spark.on_cluster import live_on_cluster
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.log import configure, logger_for
 from ingestion.task.shutdown import Ending
@@ -18,6 +19,7 @@ from ingestion.task.shutdown import Ending
 
 def main() -> int:
     """Exit code 0 when the task has told its end."""
+    live_on_cluster()
     ending = Ending.from_environment().install()
     hand_on_sigterm()
     configure()

@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.spark.compactor import Compactor
 from ingestion.spark.index import spark_conf
+from ingestion.spark.on_cluster import live_on_cluster
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.log import configure
 from ingestion.task.shutdown import Ending
@@ -17,6 +18,7 @@ from ingestion.task.shutdown import Ending
 
 def main() -> int:
     """Exit code 0 when it ended because there was nothing more to do, or as it was told."""
+    live_on_cluster()
     ending = Ending.from_environment().install()
     hand_on_sigterm()
     configure()

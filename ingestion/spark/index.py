@@ -12,18 +12,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark import SparkConf, SparkContext
 
+from ingestion.spark.on_cluster import executors_files, live_on_cluster
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.shutdown import Ending
 
 
 def spark_conf() -> SparkConf:
     """A cluster's secret comes through the environment: everybody on the machine can read a command line."""
-    spark_config, secret = SparkConf(), os.environ.pop("HEADGATE_SPARK_SECRET", "")
+    spark_config, names = executors_files(SparkConf()), ("HEADGATE_SPARK_SECRET", "_SPARK_AUTH_SECRET")
+    secret = next(filter(None, [os.environ.pop(name, "") for name in names]), "")
     return spark_config.set("spark.authenticate.secret", secret) if secret else spark_config
 
 
 def main() -> int:
     """Exit code 0 when the task did what it was told."""
+    live_on_cluster()
     ending = Ending.from_environment().install()
     hand_on_sigterm()
     with ThreadPoolExecutor(1, "spark") as aside:

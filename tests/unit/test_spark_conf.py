@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from django.conf import LazySettings
 
 from controlplane.config import env
-from controlplane.spark import shipping, spark_conf
+from controlplane.spark import cluster_drivers, shipping, spark_conf
 from controlplane.tasks.models import Task
 from tests.support.django_cast import spec_for
 
@@ -92,6 +93,49 @@ def test_python_is_sent_beside_what_the_operator_sends(
     assert spark_conf.environment()["PYSPARK_PYTHON"] == "./headgate-python"
 
 
+def test_a_driver_on_the_cluster_brings_its_python_in_one_file(
+    on_cluster: Path, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 22 of the security checklist: the secret is in no command line."""
+    settings.SPARK_DEPLOY_MODE, settings.SPARK_PYTHON = "cluster", "shipped"
+    settings.SPARK_SHIPPED_URL = "https://files.internal/spark"
+    monkeypatch.setattr(shipping, "ship_driver", lambda: "headgate-1.jar")
+    (on_cluster / "spark-defaults.conf").write_text("spark.authenticate.secret hush\n")
+    conf = spark_conf.submit_conf(task())
+    command = cluster_drivers.submit_command(conf, "ingestion.spark.index")
+    assert "spark.files" not in conf
+    assert command[-4:] == ["https://files.internal/spark/headgate-1.jar", "-m", "", "ingestion.spark.index"]
+    assert command[command.index("--properties-file") + 1] == str(on_cluster / "spark-defaults.conf")
+    assert "hush" not in str(command)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "theirs")
+    environment = cluster_drivers.environment({"HEADGATE_TASK_ID": "t"}, "-Xint")
+    assert {environment[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")} == {"./headgate-1.jar"}
+    assert environment["_SPARK_AUTH_SECRET"] == "hush"
+    assert not {"AWS_SECRET_ACCESS_KEY", "HOME", "SPARK_LOCAL_IP", "PYTHONPATH"} & set(environment)
+
+
+def test_the_one_file_unpacks_itself_and_an_executors_shrinks(tmp_path: Path) -> None:
+    """Run by a shell: the interpreter in the archive is a script that says how it was called."""
+    source = tmp_path / "fake-python"
+    source.write_text('#!/bin/sh\necho "$PYTHONHOME $*"\n')
+    source.chmod(0o755)
+    archive = tmp_path / "headgate-7.packed"
+    shipping._pack({f"python/bin/{shipping._VERSION}": source}, archive)
+    script = shipping._SH.replace("@DIGEST@", "7").replace("@PYTHON@", shipping._VERSION)
+    alone = shipping._alone(script, archive.name).encode() + archive.read_bytes()
+    for name, variables in (("driver", {}), ("executor", {"SPARK_EXECUTOR_DIRS": str(tmp_path / "dirs")})):
+        folder = tmp_path / name
+        folder.mkdir()
+        (tmp_path / "dirs").mkdir(exist_ok=True)
+        (file := folder / "headgate-7.jar").write_bytes(alone)
+        file.chmod(0o755)
+        for _ in range(2):
+            said = subprocess.check_output([f"./{file.name}", "-m", "a b"], cwd=folder, env=variables, text=True)
+            home = tmp_path / "dirs" if variables else folder
+            assert said == f"{home}/headgate-7/python -m a b\n"
+        assert (file.stat().st_size < len(alone)) == bool(variables)
+
+
 def test_a_task_of_this_machine_has_nothing_of_a_cluster(on_cluster: Path, settings: LazySettings) -> None:
     settings.SPARK_MASTER, settings.SPARK_PYTHON = "local", "shipped"
     conf = spark_conf.submit_conf(task())
@@ -149,6 +193,15 @@ def test_a_cluster_without_a_secret_is_asked_for(monkeypatch: pytest.MonkeyPatch
     assert env.spark_secret("spark://s:7077") == ""
     monkeypatch.setenv("HEADGATE_SPARK_SECRET", "hush")
     assert env.spark_secret("spark://s:7077") == "hush"
+
+
+def test_drivers_run_on_a_cluster_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADGATE_SPARK_DEPLOY_MODE", raising=False)
+    assert env.deploy_mode("local") == env.deploy_mode("spark://s:7077") == "client"
+    monkeypatch.setenv("HEADGATE_SPARK_DEPLOY_MODE", "cluster")
+    assert env.deploy_mode("spark://s:7077") == "cluster"
+    with pytest.raises(env.EnvironmentProblem, match="HEADGATE_SPARK_MASTER is local"):
+        env.deploy_mode("local")
 
 
 def test_the_masters_pages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,100 @@
+"""Drivers on a Spark standalone cluster: how one is submitted, what the master says of it, its end and its log.
+
+Spark takes no Python file for a driver there. It takes a class of its own, ``PythonRunner``, which runs Python: that is
+the driver's first process, as it is that of ``spark-submit`` on this machine. The submission goes over Spark's own
+encrypted protocol: its REST server knows no secret.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx2
+from django.conf import settings
+
+from controlplane.spark import spark_conf, spark_master
+
+_RUNNER = "org.apache.spark.deploy.PythonRunner"
+_SUBMITTED = re.compile(r"Driver successfully submitted as (driver-[\w.-]+)")
+_BYTES = re.compile(rb"==== Bytes (\d+)-(\d+) of (\d+) of [^\n]*\n")
+_TIMEOUT_S = 2.0
+
+
+def submit_command(conf: Mapping[str, str], module: str) -> list[str]:
+    """What submits a driver that runs this module, says its id, and ends. Raises ``OSError``.
+
+    Not by Spark's scripts: what they add to the environment the driver would get.
+    """
+    java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if os.environ.get("JAVA_HOME") else shutil.which("java")
+    if java is None:
+        raise OSError("there is no Java: set JAVA_HOME")
+    command = [str(java), "-Xmx256m", "-cp", f"{spark_conf.spark_home()}/jars/*", "org.apache.spark.deploy.SparkSubmit"]
+    command += ["--master", settings.SPARK_MASTER, "--deploy-mode", "cluster", "--class", _RUNNER]
+    if spark_conf.operator_file().is_file():
+        command += ["--properties-file", str(spark_conf.operator_file())]
+    for name, value in conf.items():
+        command += ["--conf", f"{name}={value}"]
+    return [*command, spark_conf.driver_file(), "-m", "", module]
+
+
+def environment(own: Mapping[str, str], java: str) -> dict[str, str]:
+    """Of a submission, and so of the driver: Spark's workers add it to their own. Credentials are the machines' own.
+    Raises ``OSError``."""
+    installed = {} if spark_conf.ships_python() else {"PYTHONPATH": str(settings.BASE_DIR)}
+    return {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        **own,
+        "HEADGATE_ON_CLUSTER": "1",
+        "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", java),
+        "PYTHONUNBUFFERED": "1",
+        **installed,
+        **spark_conf.environment(),
+    }
+
+
+def submitted_as(output: str) -> str:
+    """The driver's id, by what the last submission has written; empty if there is none."""
+    ids = _SUBMITTED.findall(output)
+    return ids[-1] if ids else ""
+
+
+def kill(driver_id: str) -> bool:
+    """Ask the master to end it: by SIGTERM, some seconds later by SIGKILL. Whether the master has taken that in."""
+    web = spark_master.alive_master()
+    try:
+        parameters = {"id": driver_id, "terminate": "true"}
+        answer = httpx2.post(f"{web}/driver/kill/", params=parameters, timeout=_TIMEOUT_S, trust_env=False)
+    except httpx2.HTTPError:
+        return False
+    return web != "" and answer.is_redirect
+
+
+def log_address(driver_id: str) -> str:
+    """Where the log is read; empty while no Spark worker runs the driver, and when the master does not answer."""
+    cluster = spark_master.cluster()
+    driver = cluster.drivers.get(driver_id) if cluster else None
+    return f"{driver.worker_web}/log/?driverId={driver_id}&logType=stderr" if driver and driver.worker_web else ""
+
+
+def read_log(address: str, offset: int, max_bytes: int) -> tuple[int, bytes]:
+    """How long the log is, and bytes of it; a negative offset counts from its end. Raises ``OSError``."""
+    size, _ = _read(address, 0, 1)
+    if max_bytes <= 0:
+        return size, b""
+    start = offset if offset >= 0 else max(0, size + offset)
+    return size, _read(address, start, max_bytes)[1] if start < size else b""
+
+
+def _read(address: str, start: int, count: int) -> tuple[int, bytes]:
+    try:
+        answer = httpx2.get(f"{address}&offset={start}&byteLength={count}", timeout=_TIMEOUT_S, trust_env=False)
+        head = _BYTES.match(answer.raise_for_status().content)
+    except httpx2.HTTPError as error:
+        raise OSError(f"the Spark worker does not answer: {error}") from error
+    if head is None:
+        raise OSError(f"the Spark worker has no log there: {answer.text[:200]!r}")
+    return int(head[3]), answer.content[head.end() :]
