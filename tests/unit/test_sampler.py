@@ -1,61 +1,20 @@
-"""The sampler's process on pasted records: what it says of them, in every format, and what bounds its answer."""
+"""The sampler's process on pasted records: what it says of them, and what bounds its answer."""
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import subprocess
 import sys
-from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pytest
-from google.protobuf import descriptor_pb2, message_factory  # type: ignore[import-untyped]
-from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
-from thriftpy2.parser import parse_fp
-from thriftpy2.protocol import TBinaryProtocolFactory
-from thriftpy2.utils import serialize
 
 from ingestion.specs.messages.sampler_spec import parse_sampler_spec
-from ingestion.specs.messages.sampling import MAX_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
-from ingestion.task.sampler.answering import answer_to
+from ingestion.specs.messages.sampling import MAX_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer
 from ingestion.task.sampler.decoding import decode_records
 from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import DEEPEST, json_value
-from tests.support.formats import HERE
-from tests.support.registry import SchemaRegistry
-
-JSON = {"type": "json"}
-TYPED = {"dimensionsSpec": {"useSchemaDiscovery": True}}
-TIMED = {"timestampSpec": {"column": "t", "format": "auto"}}
-
-
-def sample(
-    *records: bytes, input_format: Any = JSON, schema: Any = None, rows: int = 1000, **io_config: Any
-) -> SampleAnswer:
-    texts = [base64.b64encode(r).decode() for r in records]
-    io_config |= {"inputSource": {"type": "inline", "data": texts, "encoding": "base64"}}
-    if input_format is not None:
-        io_config["inputFormat"] = input_format
-    spec = {"dataSchema": schema or {}, "ioConfig": io_config}
-    order = parse_sampler_spec({"type": "inline", "spec": spec, "samplerConfig": {"numRows": rows}}).order
-    return answer_to(order.model_copy(update={"address_policy": HERE}))
-
-
-def only(answer: SampleAnswer) -> SampledRecord:
-    assert answer.failure is None
-    (record,) = answer.records
-    return record
-
-
-def columns(answer: SampleAnswer) -> dict[str, str]:
-    return {c.name: c.type for c in answer.columns}
-
-
-def fields(answer: SampleAnswer) -> dict[str, str]:
-    return {c.name: c.type for c in answer.fields}
+from tests.support.pasted import JSON, TIMED, TYPED, columns, fields, only, sample
 
 
 def test_without_a_format_records_stay_as_they_are() -> None:
@@ -159,92 +118,6 @@ def test_the_decoder_s_own_column_is_not_a_record_s() -> None:
 def test_no_records_are_no_error() -> None:
     answer = sample()
     assert (answer.failure, answer.records, answer.columns) == (None, [], [])
-
-
-# Formats
-
-
-def test_csv_and_tsv() -> None:
-    assert only(sample(b'1,"a,b",', input_format={"type": "csv", "columns": ["x", "y", "z"]})).row == {
-        "x": "1",
-        "y": "a,b",
-    }
-    assert only(sample(b"x\ty\n1\t2", input_format={"type": "tsv", "findColumnsFromHeader": True})).fields == {
-        "x": "1",
-        "y": "2",
-    }
-
-
-def test_a_flatten_spec_makes_fields() -> None:
-    flat = {"fields": [{"type": "path", "name": "inner", "expr": "$.a.b"}], "useFieldDiscovery": False}
-    assert only(sample(b'{"a": {"b": 7}}', input_format={**JSON, "flattenSpec": flat})).fields == {"inner": 7}
-
-
-def test_kafka_s_format_has_the_topic_and_no_time_of_what_is_pasted() -> None:
-    found = only(sample(b'{"a": 1}', input_format={"type": "kafka", "valueFormat": JSON}, topic="orders")).fields
-    assert found == {"a": 1, "kafka.timestamp": None, "kafka.topic": "orders"}
-
-
-def test_avro() -> None:
-    schema = {"type": "record", "name": "R", "fields": [{"name": "t", "type": "long"}, {"name": "a", "type": "string"}]}
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), {"t": 5, "a": "é"})
-    spec = {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_inline", "schema": schema}}
-    answer = sample(out.getvalue(), b"\x05", input_format=spec, schema=TIMED)
-    assert answer.records[0].row == {"__time": 5, "a": "é"}
-    assert answer.records[1].outcome == "unparseable"
-
-
-def test_decimals_and_floats_are_shown_as_they_would_be_stored() -> None:
-    price = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
-    fields = [{"name": "price", "type": price}, {"name": "f", "type": "float"}, {"name": "cut", "type": price}]
-    schema = {"type": "record", "name": "R", "fields": fields}
-    cents = Decimal("1234567890123456.78")
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), {"price": cents, "f": 0.1, "cut": cents})
-    spec = {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_inline", "schema": schema}}
-    columns = {"dimensionsSpec": {"dimensions": ["price", "f", {"name": "cut", "type": "double"}]}}
-    record = only(sample(out.getvalue(), input_format=spec, schema=columns))
-    assert record.row == {"price": "1234567890123456.78", "f": "0.1", "cut": 1234567890123456.8}
-    assert record.outcome == "stored"
-
-
-def test_protobuf() -> None:
-    file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
-    field = file.message_type.add(name="M").field.add(name="a", number=1)
-    field.type, field.label = field.TYPE_STRING, field.LABEL_OPTIONAL
-    pool = DescriptorPool()
-    pool.Add(file)
-    message = message_factory.GetMessageClass(pool.FindMessageTypeByName("M"))(a="x")
-    text = base64.b64encode(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()).decode()
-    spec = {
-        "type": "protobuf",
-        "protoBytesDecoder": {"type": "inline", "descriptorString": text, "protoMessageType": "M"},
-    }
-    assert only(sample(message.SerializeToString(), input_format=spec)).row == {"a": "x"}
-
-
-def test_thrift() -> None:
-    idl = "struct S { 1: string a }"
-    struct = parse_fp(io.StringIO(idl), "test_sampler_thrift", enable_cache=False).S(a="x")
-    spec = {"type": "thrift", "thriftClass": "S", "thriftIdl": idl, "protocol": "binary"}
-    assert only(sample(serialize(struct, TBinaryProtocolFactory()), input_format=spec)).row == {"a": "x"}
-
-
-def test_schemas_of_a_registry_are_asked_for() -> None:
-    registry = SchemaRegistry()
-    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}
-    registry.schemas[7] = {"schema": json.dumps(schema)}
-    registry.start()
-    spec = {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_registry", "url": registry.url}}
-    record = b"\x00\x00\x00\x00\x07\x04"
-    try:
-        assert only(sample(record, input_format=spec, schema=TYPED)).row == {"a": 2}
-    finally:
-        registry.stop()
-    failure = sample(record, input_format=spec).failure
-    assert failure is not None
-    assert (failure.place, failure.permanent) == ("inputFormat", False)
 
 
 # What can't be used
@@ -366,73 +239,3 @@ def test_a_record_of_a_topic_without_a_value(wanted: dict[str, str], outcome: st
     found = decode_records(order, records)
     assert found.outcomes == {0: outcome, 1: "stored"}
     assert bool(found.errors) is (outcome == "unparseable")
-
-
-def test_what_the_spec_names_and_no_record_has() -> None:
-    schema = {
-        "timestampSpec": {"column": "t", "format": "auto"},
-        "dimensionsSpec": {"dimensions": ["country", "contry", "total"]},
-        "metricsSpec": [
-            {"type": "count", "name": "n"},
-            {"type": "doubleSum", "name": "paid", "fieldName": "amout"},
-            {"type": "doubleMax", "name": "most", "expression": "amount * rat"},
-            {
-                "type": "filtered",
-                "filter": {"type": "selector", "dimension": "stat", "value": "x"},
-                "aggregator": {"type": "count", "name": "of_state"},
-            },
-        ],
-        "transformSpec": {
-            "transforms": [{"type": "expression", "name": "total", "expression": "amount + txa + __time"}],
-            "filter": {"type": "not", "field": {"type": "null", "column": "kind"}},
-        },
-    }
-    answer = sample(b'{"t": 1, "country": "a", "amount": 2}', b'{"t": 1, "kind": null}', b"x", schema=schema)
-    assert {field.name: field.read_by for field in answer.absent} == {
-        "txa": ["transform 'total'"],
-        "contry": ["dimension"],
-        "amout": ["metric 'paid'"],
-        "rat": ["metric 'most'"],
-        "stat": ["metric 'of_state'"],
-    }
-    assert sample(b"x", schema=schema).absent == []
-    plain = sample(b'{"t": 1}', schema={**schema, "transformSpec": {}}).absent
-    assert {field.name for field in plain} == {"stat", "amount", "rat", "amout", "country", "contry", "total"}
-
-
-FLATTENED = {
-    "type": "json",
-    "flattenSpec": {
-        "fields": [
-            {"type": "path", "name": "city", "expr": "$.a.city"},
-            {"type": "path", "name": "zip", "expr": "$.a.zipp"},
-            {"type": "jq", "name": "street", "expr": ".b.street"},
-            "lost",
-        ]
-    },
-}
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_flattened_field_that_no_record_has_is_absent(wrapped: bool) -> None:
-    schema = {**TIMED, "dimensionsSpec": {"dimensions": ["city", "a.city", "zip"]}}
-    input_format = {"type": "kafka", "valueFormat": FLATTENED} if wrapped else FLATTENED
-    answer = sample(b'{"t": 1, "a": {"city": "b"}}', b'{"t": 1}', input_format=input_format, schema=schema)
-    assert {field.name: field.read_by for field in answer.absent} == {
-        "a.city": ["dimension"],
-        "zip": ["dimension", "flattenSpec"],
-        "street": ["flattenSpec"],
-        "lost": ["flattenSpec"],
-    }
-
-
-def test_a_time_that_no_record_has_and_a_field_that_is_left_out_in_vain() -> None:
-    schema = {
-        "timestampSpec": {"column": "tiem", "missingValue": "2020-01-01"},
-        "dimensionsSpec": {"useSchemaDiscovery": True, "dimensionExclusions": ["citty", "n"]},
-    }
-    found = {field.name: field.read_by for field in sample(b'{"time": 1, "n": 1}', schema=schema).absent}
-    assert found == {"tiem": ["timestampSpec"], "citty": ["dimensionExclusions"]}
-    made = {"transforms": [{"type": "expression", "name": "__time", "expression": "time"}]}
-    assert sample(b'{"time": 1}', schema={**TIMED, "transformSpec": made}).absent == []
-    assert sample(b'{"time": 1}').absent == []
