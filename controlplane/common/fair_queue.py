@@ -22,6 +22,7 @@ class _Waiting:
     user: Hashable
     number: int
     groups: Groups
+    not_before: float = 0.0  # by the monotonic clock
 
 
 class Place:
@@ -44,6 +45,12 @@ class Place:
             self._places.acquire(self._user, within_s, all_groups)
             self._is_held = True
         self._groups = all_groups
+
+    def stand_back(self, pause_s: float, within_s: float) -> None:
+        """Others go first for a while. Raises ``NoPlace``."""
+        self.release()
+        self._places.acquire(self._user, within_s, self._groups, pause_s)
+        self._is_held = True
 
     def release(self) -> None:
         if self._is_held:
@@ -88,18 +95,20 @@ class FairPlaces:
     def _has_room(self, groups: Groups) -> bool:
         return all(self._held_by_group[group] < most for group, most in groups.items())
 
-    def acquire(self, user: Hashable, within_s: float, groups: Groups) -> None:
-        """Wait for a place. Raises ``NoPlace``."""
+    def acquire(self, user: Hashable, within_s: float, groups: Groups, pause_s: float = 0.0) -> None:
+        """Wait for a place, ``pause_s`` at least. Raises ``NoPlace``."""
         deadline = time.monotonic() + within_s
         with self._changed:
             if sum(w.user == user for w in self._queue) >= self._max_waiting:
                 raise NoPlace
-            mine = _Waiting(user, self._tick(), groups)
+            mine = _Waiting(user, self._tick(), groups, time.monotonic() + pause_s)
             self._queue.append(mine)
             try:
                 while self._next_waiting() is not mine:
-                    if not self._changed.wait(deadline - time.monotonic()):
+                    now = time.monotonic()
+                    if now >= deadline:
                         raise NoPlace
+                    self._changed.wait((deadline if mine.not_before <= now else min(deadline, mine.not_before)) - now)
                 self._held[user] += 1
                 self._held_by_group.update(groups.keys())
                 self._last_served[user] = self._tick()
@@ -124,7 +133,8 @@ class FairPlaces:
         if free <= 0:
             return None
         most = self._per_user if free > 1 else 1
-        eligible = [w for w in self._queue if self._held[w.user] < most and self._has_room(w.groups)]
+        ready = [w for w in self._queue if w.not_before <= time.monotonic()]
+        eligible = [w for w in ready if self._held[w.user] < most and self._has_room(w.groups)]
         return min(eligible, key=self._rank, default=None)
 
     def _rank(self, waiting: _Waiting) -> tuple[int, int, int]:

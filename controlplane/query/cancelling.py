@@ -22,7 +22,7 @@ _RUNNING, _CANCELLED = b"running", b"cancelled"
 def register(user: User, query_id: str, seconds: float) -> None:
     """From now on the user can cancel it by its id. Raises ``Conflict`` if the user runs one with this id."""
     try:
-        is_new = _client().set(_key(user, query_id), _RUNNING, ex=int(seconds) + 1, nx=True)
+        is_new = client().set(_key(user, query_id), _RUNNING, ex=int(seconds) + 1, nx=True)
     except redis.RedisError as error:
         logger.warning("a query can't be cancelled by its id: %s", error)
         return
@@ -33,21 +33,21 @@ def register(user: User, query_id: str, seconds: float) -> None:
 def forget(user: User, query_id: str) -> None:
     """It has ended."""
     try:
-        _client().delete(_key(user, query_id))
+        client().delete(_key(user, query_id))
     except redis.RedisError as error:
         logger.warning("the id of a query stays until its time is over: %s", error)
 
 
 def is_cancelled(user: User, query_id: str) -> bool:
     try:
-        return bool(_client().get(_key(user, query_id)) == _CANCELLED)
+        return bool(client().get(_key(user, query_id)) == _CANCELLED)
     except redis.RedisError:
         return False
 
 
 def cancel(user: User, query_id: str) -> None:
     """End one of the user's queries within a second. Raises ``NotFound``, and Redis' errors."""
-    if not _client().set(_key(user, query_id), _CANCELLED, xx=True, keepttl=True):
+    if not client().set(_key(user, query_id), _CANCELLED, xx=True, keepttl=True):
         raise NotFound(f"You are running no query with the id {query_id!r}.")
 
 
@@ -56,7 +56,7 @@ def _key(user: User, query_id: str) -> str:
 
 
 @cache
-def _client() -> Any:
+def client() -> Any:
     return redis.Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=_TIMEOUT_S,

@@ -24,8 +24,8 @@ State = PastQuery.State
 class Entry:
     """A query that runs. Leaving it writes the entry; an exception that leaves it is the query's error."""
 
-    def __init__(self, user: User, statement: str, query_id: str) -> None:
-        self._began = time.monotonic()
+    def __init__(self, user: User, statement: str, query_id: str, *, is_kept: bool = True) -> None:
+        self._began, self._is_kept = time.monotonic(), is_kept
         self._row = PastQuery(user=user, statement=statement, query_id=query_id, started_at=timezone.now())
         self._row.state = State.CLOSED
 
@@ -41,6 +41,8 @@ class Entry:
         if error is not None and self._row.state == State.CLOSED:
             self.ends(error.detail if isinstance(error, HeadgateError) else "The query failed inside Headgate.")
         self._row.duration_ms = round(1000 * (time.monotonic() - self._began))
+        if not self._is_kept:
+            return
         try:
             _write(self._row)
         except DatabaseError as fault:  # the answer is there already

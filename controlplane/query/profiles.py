@@ -152,7 +152,7 @@ def _quoted(name: str) -> str:
 
 def _run(user: User, statement: str, column: str) -> tuple[RunningQuery, list[list[Any]]]:
     try:
-        query = run_query(user=user, sql=statement)
+        query = run_query(user=user, sql=statement, in_history=False)
         return query, json.loads(b"[%b]" % b"".join(query.chunks()))
     except InvalidInput as error:  # the statement is right: it meets a limit
         raise InvalidInput(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from controlplane.query import cancelling, history
 from controlplane.query.conversation import Cancelled, Conversation
 from controlplane.query.limits import Limit, QueryLimits, limits_of, site_limits, too_many_queries
 from controlplane.query.planning import TableFiles, plan_files
+from controlplane.query.shared_places import SharedPlace
 from controlplane.query.sys_rows import write_csv
 from controlplane.query.sys_tables import SYS_TABLES
 from controlplane.query.tables import UserTable, find_tables
@@ -45,9 +47,10 @@ from ingestion.specs.messages.sql import (
 
 MODULE = "ingestion.query.fork_server"
 MAX_CONCURRENT = 4  # of one web process
-MAX_CONCURRENT_PER_USER = 2
+MAX_CONCURRENT_PER_USER = 2  # in all web processes together
 MAX_WAITING_PER_USER = 4
 WAIT_S = 10.0
+PAUSE_S = 0.1  # between two looks whether another web process has left a place
 SHOWN_STATEMENT = 2_000  # characters in the audit trail
 
 log = logging.getLogger(__name__)
@@ -152,18 +155,23 @@ def run_query(
     query_id: str = "",
     is_gone: Callable[[], bool] = lambda: False,
     dialect: Dialect | None = None,
+    in_history: bool = True,
 ) -> RunningQuery:
     """Run it until its first rows are there. The caller closes it. If whoever asked is gone, it ends within a second.
+
+    ``in_history``: a person has written it, and finds it there again.
 
     Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``, ``Conflict`` and ``Unavailable``.
     """
     query_id = query_id or str(uuid4())
     with ExitStack() as resources:
-        entry = resources.enter_context(history.Entry(user, sql, query_id))
+        entry = resources.enter_context(history.Entry(user, sql, query_id, is_kept=in_history))
         release_connections()
         try:
             place = resources.enter_context(_slots.place(user.pk, WAIT_S))
-            query = _started(resources, place, user, sql, form, query_id, is_gone, dialect)
+            shared = resources.enter_context(SharedPlace(site_limits().seconds.amount + WAIT_S))
+            _share(place, shared, {f"user:{user.pk}": MAX_CONCURRENT_PER_USER})
+            query = _started(resources, place, shared, user, sql, form, query_id, is_gone, dialect)
         except NoPlace:
             raise Unavailable("Other queries are running. Try again in a few seconds.") from None
         except Cancelled:
@@ -178,6 +186,7 @@ def run_query(
 def _started(
     resources: ExitStack,
     place: Place,
+    shared: SharedPlace,
     user: User,
     sql: str,
     form: Format,
@@ -212,7 +221,7 @@ def _started(
         uses = [use for number, use in enumerate(asked.tables) if number not in system]
         found = find_tables(user, uses)
         limits = _as_asked(limits_of({t.datasource.team for t in found if t.datasource is not None}), dialect)
-        _join(place, limits)
+        _join(place, shared, limits)
         tables = _plan(found, uses)
         _write_sys_tables(user, tables, scratch, limits, process.check)
         _record(user, tables, sql, query_id)
@@ -236,13 +245,21 @@ def _as_asked(limits: QueryLimits, dialect: Dialect | None) -> QueryLimits:
     return replace(limits, seconds=Limit(seconds, "The query itself has set this limit."))
 
 
-def _join(place: Place, limits: QueryLimits) -> None:
+def _join(place: Place, shared: SharedPlace, limits: QueryLimits) -> None:
     """Wait until the teams have room for one more query. Raises ``Unavailable``."""
     release_connections()
     try:
         place.join({team: most for team, (_, most) in limits.queries.items()}, WAIT_S)
+        _share(place, shared, {f"team:{team}": most for team, (_, most) in limits.queries.items()})
     except NoPlace:
         raise too_many_queries(limits) from None
+
+
+def _share(place: Place, shared: SharedPlace, most: dict[str, int]) -> None:
+    """Wait until all web processes together have room for one more query. Raises ``NoPlace``."""
+    deadline = time.monotonic() + WAIT_S
+    while not shared.take(most):
+        place.stand_back(PAUSE_S, deadline - time.monotonic())
 
 
 def _plan(tables: Sequence[UserTable], uses: Sequence[SqlTableUse]) -> list[PlannedTable]:

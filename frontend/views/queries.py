@@ -23,6 +23,7 @@ from controlplane.query.saved import (
     save_query,
     saved_queries,
 )
+from controlplane.query.sys_tables import sys_columns
 from controlplane.query.tables import find_tables
 from controlplane.teams.models import User
 from frontend.actions import PageAction
@@ -31,7 +32,7 @@ from frontend.query_forms import SavedQueryFilter, SavedQueryForm, StatementForm
 from frontend.tables import Column, Shape
 from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, act, page, rest_address
-from ingestion.specs.messages.sql import MAX_STATEMENT, SqlTableUse
+from ingestion.specs.messages.sql import MAX_STATEMENT, SYS, SqlTableUse
 
 MAX_TABLES = 1000  # that are offered without a beginning of their name
 MAX_NAMED = 20  # tables whose columns one request asks for
@@ -94,14 +95,15 @@ def _number(request: PageRequest, name: str) -> int:
 
 @page
 def words(request: PageRequest) -> HttpResponse:
-    """For completion: tables, those whose name begins with ``search``; or the columns of each ``table``."""
+    """For completion: tables whose name begins with ``search`` and those of ``sys``; or columns of each ``table``."""
     if names := request.GET.getlist("table")[:MAX_NAMED]:
         return JsonResponse({"columns": {name: _columns(request.user, name) for name in names}})
     search = request.GET.get("search", "")
     found = Datasource.objects.visible_to(request.user).present().select_related("team").order_by("name")
     found = found.filter(name__istartswith=search) if storable(search) else found.none()
     tables = [{"team": d.team.name, "name": d.name} for d in found[: MAX_TABLES + 1]]
-    return JsonResponse({"tables": tables[:MAX_TABLES], "cut": len(tables) > MAX_TABLES})
+    sys = {name: [{"name": c, "type": kind} for c, kind in columns] for name, columns in sys_columns().items()}
+    return JsonResponse({"tables": tables[:MAX_TABLES], "cut": len(tables) > MAX_TABLES, SYS: sys})
 
 
 def _columns(user: User, name: str) -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ from django.test import Client
 from controlplane.datasources.masking import set_masks
 from controlplane.datasources.models import Datasource
 from controlplane.query import profiles
+from controlplane.query.models import PastQuery
 from controlplane.teams.models import AuditEntry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.message_window import MessageWindow
@@ -266,3 +267,11 @@ def test_a_wrong_time_in_the_address_of_the_page(cast: Cast, profiled: Datasourc
 def test_the_newest_range_ends_after_the_newest_row(cast: Cast, profiled: Datasource) -> None:
     start, end = profiles.newest_range(profiled)
     assert (start, end) == (datetime(2025, 6, 1, tzinfo=UTC), datetime(2025, 6, 3, 1, 1, tzinfo=UTC))
+
+
+def test_a_profile_is_in_the_audit_trail_and_not_in_the_history(
+    clients: dict[str, Client], profiled: Datasource
+) -> None:
+    answer(clients["operator"], "n", **ALL)
+    assert AuditEntry.objects.filter(action="query").count() == 1
+    assert not PastQuery.objects.exists()

@@ -76,6 +76,8 @@ def test_words_are_of_what_the_user_may_read(cast: Cast, june: Datasource) -> No
     assert {"team": "alpha", "name": "june"} in tables["tables"]
     assert not tables["cut"]
     assert "theirs" not in str(tables)
+    assert {"name": "task_count", "type": "BIGINT"} in tables["sys"]["supervisors"]
+    assert set(tables["sys"]) == {"segments", "supervisors", "tasks", "offsets", "quarantine", "publishes"}
     assert operator.get("/query/words.json?search=JU").json()["tables"] == [{"team": "alpha", "name": "june"}]
     columns = operator.get("/query/words.json?table=june&table=theirs&table=a%00").json()["columns"]
     assert columns["theirs"] == columns["a\x00"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from django.test import Client
 
 from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.datasources.models import Datasource
-from controlplane.query import running
+from controlplane.query import cancelling, running
+from controlplane.query.shared_places import SharedPlace
 from controlplane.quotas import services as quotas
 from tests.support.django_cast import Cast
 from tests.support.sql import june as make_june
@@ -88,6 +90,64 @@ def test_a_team_waits_for_its_own_queries_alone(
     assert rows(clients["outsider"], "SELECT 1") == [[1]]
     assert b'"row_count": 6' in b"".join(first.streaming_content)
     assert rows(clients["owner"], "SELECT count(*) FROM june") == [[6]]
+
+
+def test_a_user_has_two_queries_in_all_web_processes(
+    clients: dict[str, Client], june: Datasource, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "WAIT_S", 0.2)
+    answers = []
+    for _ in range(2):  # each of a web process of its own
+        monkeypatch.setattr(running, "_slots", FairPlaces(4, 2, 4))
+        answers.append(send(clients["operator"], "SELECT n FROM june"))
+    monkeypatch.setattr(running, "_slots", FairPlaces(4, 2, 4))
+    assert "Other queries are running" in problem(clients["operator"], "SELECT 1", 503)
+    assert rows(clients["owner"], "SELECT 1") == [[1]]
+    assert b'"row_count": 6' in b"".join(answers[0].streaming_content)
+    assert rows(clients["operator"], "SELECT 1") == [[1]]
+    assert b'"row_count": 6' in b"".join(answers[1].streaming_content)
+
+
+def test_a_teams_limit_counts_the_queries_of_all_web_processes(
+    clients: dict[str, Client], june: Datasource, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for the team holds no place of the user, and goes on as soon as the other process has ended."""
+    limit(cast, sql_queries=1)
+    with SharedPlace(60) as other:
+        assert other.take({f"team:{cast.alpha.pk}": 1})
+        monkeypatch.setattr(running, "WAIT_S", 0.3)
+        assert "team alpha (1)" in problem(clients["operator"], "SELECT 1 FROM june", 503)
+        assert rows(clients["outsider"], "SELECT 1") == [[1]]
+        monkeypatch.setattr(running, "WAIT_S", 10.0)
+        leaving = threading.Timer(0.5, other.__exit__, (None, None, None))
+        leaving.start()
+        assert rows(clients["operator"], "SELECT count(*) FROM june") == [[6]]
+        leaving.join()
+
+
+def test_a_dead_process_holds_a_place_until_its_lease_ends(cast: Cast) -> None:
+    group = {f"user:{cast.users['operator'].pk}": 1}
+    dead, mine = SharedPlace(0.5), SharedPlace(60)
+    assert dead.take(group) and not mine.take(group)
+    deadline = time.monotonic() + 20
+    while not mine.take(group):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not dead.take(group)
+    with mine:
+        assert mine.take(group)  # its own place is no other's
+    assert dead.take(group)
+
+
+def test_without_valkey_each_web_process_counts_alone(
+    clients: dict[str, Client], june: Datasource, settings: Any
+) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    cancelling.client.cache_clear()
+    try:
+        assert rows(clients["operator"], "SELECT count(*) FROM june") == [[6]]
+    finally:
+        cancelling.client.cache_clear()
 
 
 def test_the_limits_of_queries_are_shown(clients: dict[str, Client], cast: Cast) -> None:

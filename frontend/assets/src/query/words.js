@@ -31,14 +31,17 @@ async function offered(context, ask) {
   const node = syntaxTree(context.state).resolveInner(context.pos, -1);
   if (TEXTS.has(node.name)) return null;
   const tables = await knownTables(context, ask);
-  const named = namesIn(context.state).filter((name) => tables.some((table) => table.name.toLowerCase() === name));
+  const { sys = {} } = await ask("");
+  const written = namesIn(context.state);
+  const ofSys = written.includes("sys") ? written.flatMap((name) => sys[name] ?? []) : [];
+  const named = written.filter((name) => tables.some((table) => table.name.toLowerCase() === name));
   const { columns = {} } = named.length ? await ask(new URLSearchParams(named.map((name) => ["table", exact(tables, name)])).toString()) : {};
-  const found = schemaCompletionSource({ dialect, schema: namespace(tables, columns) })(context);
+  const found = schemaCompletionSource({ dialect, schema: namespace(tables, columns, sys) })(context);
   const word = context.matchBefore(/[\p{L}_][\p{L}\p{N}_]*/u);
   const from = word?.from ?? context.pos;
   if (context.state.sliceDoc(from - 1, from).match(/[."]/)) return found;
   if (!word && !context.explicit) return null;
-  const more = Object.values(columns).flat().map(columnOption);
+  const more = [...Object.values(columns).flat(), ...ofSys].map(columnOption);
   return { from, options: [...more, ...(found?.options ?? []), ...FUNCTIONS], validFor: /^[\p{L}\p{N}_]*$/u };
 }
 
@@ -63,11 +66,12 @@ function namesIn(state) {
   return [...names].slice(0, 500);
 }
 
-function namespace(tables, columns) {
+function namespace(tables, columns, sys) {
   const escape = (name) => name.replaceAll(".", "\\.");
   const found = {};
   for (const { team, name } of tables) (found[escape(team)] ??= {})[escape(name)] = (columns[name] ?? []).map(columnOption);
   for (const { name } of tables) found[escape(name)] ??= (columns[name] ?? []).map(columnOption);
+  for (const [name, list] of Object.entries(sys)) (found.sys ??= {})[name] = list.map(columnOption);
   return found;
 }
 
