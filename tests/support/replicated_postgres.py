@@ -54,7 +54,7 @@ class ReplicatedPostgres:
         return f"postgresql://{ROLE}:{self.first.password}@{hosts}/{DATABASE}?target_session_attrs=read-write"
 
     def ask(self, server: Postgres, query: str) -> list[tuple[Any, ...]]:
-        """As the superuser; no rows of a command."""
+        """Rows of a statement that the superuser runs; none of a command."""
         with psycopg.connect(server.superuser_dsn, autocommit=True) as connection:
             cursor = connection.execute(query)
             return cursor.fetchall() if cursor.description else []

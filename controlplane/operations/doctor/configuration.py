@@ -20,7 +20,7 @@ WEB_THREADS = 12  # each takes a connection of the pool: see controlplane/config
 # Read by the programs beside the control plane, or passed on to applications.
 _READ_ELSEWHERE = {
     *("HEADGATE_LOGIN_PASSWORD", "HEADGATE_HOME", "HEADGATE_CACHE_DIR", "HEADGATE_CONNECTOR_FAILPOINTS"),
-    *("HEADGATE_TOKEN", "HEADGATE_PROFILE", "HEADGATE_CONFIG", "HEADGATE_URL"),
+    *(f"HEADGATE_{name}" for name in ("TOKEN", "PROFILE", "CONFIG", "URL")),  # of the command line
 }
 
 

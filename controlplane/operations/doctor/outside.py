@@ -42,7 +42,9 @@ def kafka_checks() -> tuple[list[Finding], list[Check]]:
     faults: list[Finding] = []
     checks: dict[str, Check] = {}
     reading = _supervisors()
-    for connection in Connection.objects.filter(kind="kafka").select_related("team").order_by("team__name", "name"):
+    for connection in (
+        Connection.objects.filter(kind=Connection.Kinds.KAFKA).select_related("team").order_by("team__name", "name")
+    ):
         name = f"Kafka {connection.team.name}/{connection.name}"
         shares = any(
             s.io_config.connection == connection.name and s.datasource.team_id == connection.team_id and _shares(s)

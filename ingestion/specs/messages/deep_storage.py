@@ -93,10 +93,10 @@ class SweepEnd(Message):
 
 
 class VerifyOrder(Message):
-    """Where the files are. ``sizes_only``: that they are there and how large they are is all that is asked."""
+    """Where the files are."""
 
     deep_storage: str
-    sizes_only: bool = False
+    sizes_only: bool = False  # asks whether they are there and how large they are, and reads none
 
 
 class RegisteredFile(Message):
