@@ -43,12 +43,8 @@ class Verification:
         return f"{whole}, {self.damaged:,} are damaged{refused}{early}"
 
 
-def verify_segments(
-    datasource: Datasource | None, tell: Callable[[str], None], *, sizes_only: bool = False
-) -> Verification:
+def verify_segments(datasource: Datasource | None, tell: Callable[[str], None]) -> Verification:
     """Compare the files of all segments in use, or of one datasource's, with their sizes and hashes.
-
-    ``sizes_only``: no file is read.
 
     ``tell`` gets a line for each that is not whole. Ends early when deep storage refuses several in a row. Raises
     ``Unavailable`` when the process that reads dies.
@@ -58,7 +54,7 @@ def verify_segments(
     if datasource is not None:
         segments = segments.filter(datasource=datasource)
     with conversation(MODULE) as (stdin, stdout):
-        opened = _request(stdin, stdout, VerifyOrder(deep_storage=settings.DEEP_STORAGE, sizes_only=sizes_only))
+        opened = _request(stdin, stdout, VerifyOrder(deep_storage=settings.DEEP_STORAGE))
         verification.error = opened.refusal
         if not verification.error:
             _compare(segments, verification, tell, lambda file: _request(stdin, stdout, file))

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TextIO
 
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DamagedSegment, DeepStorageError
-from ingestion.segments.reader import check_size, verify
+from ingestion.segments.reader import verify
 from ingestion.specs.messages.deep_storage import RegisteredFile, Verified, VerifyOrder
 
 
@@ -22,23 +21,19 @@ def main(orders: TextIO, answers: TextIO) -> None:
     def tell(answer: Verified) -> None:
         print(answer.model_dump_json(), file=answers, flush=True)
 
-    order = VerifyOrder.model_validate_json(orders.readline())
-    look = check_size if order.sizes_only else verify
     try:
-        storage = open_deep_storage(order.deep_storage)
+        storage = open_deep_storage(VerifyOrder.model_validate_json(orders.readline()).deep_storage)
     except DeepStorageError as error:
         tell(Verified(refusal=str(error)))
         return
     tell(Verified())
     for line in orders:
-        tell(_verify_file(storage, RegisteredFile.model_validate_json(line), look))
+        tell(_verify_file(storage, RegisteredFile.model_validate_json(line)))
 
 
-def _verify_file(
-    storage: DeepStorage, file: RegisteredFile, look: Callable[[DeepStorage, RegisteredFile], None]
-) -> Verified:
+def _verify_file(storage: DeepStorage, file: RegisteredFile) -> Verified:
     try:
-        look(storage, file)
+        verify(storage, file)
     except DamagedSegment as error:
         return Verified(damage=str(error))
     except DeepStorageError as error:
