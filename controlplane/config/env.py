@@ -6,11 +6,7 @@ import re
 import secrets
 from datetime import timedelta
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import urlsplit
-
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from controlplane.common.durations import duration_of
 from controlplane.common.environment import EnvironmentProblem, text, variables_read
@@ -47,28 +43,6 @@ def duration(name: str, default: str) -> timedelta:
     if parsed is None:
         raise EnvironmentProblem(f"{name} must be an ISO 8601 duration such as PT24H, not {value!r}")
     return parsed
-
-
-def database(name: str) -> dict[str, Any]:
-    """Django's form of a PostgreSQL address as libpq reads it: one host or several, and parameters of libpq.
-
-    What libpq says about an address that it can't read may contain the password, so the error does not repeat it.
-    """
-    try:
-        given = conninfo_to_dict(text(name))
-    except psycopg.ProgrammingError:
-        given = {}
-    if not given.get("dbname"):
-        raise EnvironmentProblem(
-            f"{name} must be an address such as postgresql://user:password@host:port/database. It may have several "
-            "hosts with commas between them, and libpq's parameters after a question mark. Write special characters "
-            "of the password as %XX."
-        )
-    named = {key: given.pop(of, None) or "" for key, of in _CONNECTION}
-    return {"ENGINE": "django.db.backends.postgresql", **named, "OPTIONS": given}
-
-
-_CONNECTION = (("NAME", "dbname"), ("USER", "user"), ("PASSWORD", "password"), ("HOST", "host"), ("PORT", "port"))
 
 
 def words(name: str, default: str = "") -> list[str]:

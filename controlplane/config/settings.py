@@ -7,7 +7,7 @@ from pathlib import Path
 from csp.constants import NONCE, NONE, SELF
 
 from controlplane.common.applications import STOP_TIMEOUT_S, host_name
-from controlplane.config import env
+from controlplane.config import env, postgresql
 from controlplane.config.mail_settings import mail_settings, public_url
 from controlplane.config.oidc_settings import oidc_provider
 
@@ -100,30 +100,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.database("DATABASE_URL")}
-_given = DATABASES["default"]["OPTIONS"]
-DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # the pool lends no connection that was cut, as by a failover
-DATABASES["default"]["OPTIONS"] = {
-    # After a failed connect it waits up to a second, then two, then four, then the next request connects at once.
-    "pool": {
-        "min_size": 1,
-        "max_size": env.number("HEADGATE_DATABASE_POOL", 16),
-        "timeout": 10,
-        "reconnect_timeout": 5,
-    },
-    "prepare_threshold": 5,  # for controlplane.common.database; the ORM's statements are never prepared
-    # A server that is gone without a word is given up after 11 s, and a standby is no metadata store.
-    "connect_timeout": 3,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 11_000,
-    "target_session_attrs": "read-write",
-    **_given,
-    # A host that lost its power holds no lock for longer than this: the server gives up on it after 25 s.
-    "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 "
-    + _given.get("options", ""),
-}
+DATABASES = {"default": postgresql.metadata_store("DATABASE_URL")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "teams.User"

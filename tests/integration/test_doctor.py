@@ -16,7 +16,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from controlplane.operations.doctor import outside, processes
+from controlplane.operations.doctor import metadata_store, outside, processes
 from controlplane.operations.doctor.configuration import check_settings
 from controlplane.operations.doctor.findings import Check, Finding, State, ok, run_side_by_side
 from controlplane.operations.doctor.metadata_store import check_metadata_store
@@ -139,6 +139,23 @@ def test_a_check_without_an_answer_holds_nobody_up() -> None:
     slow, quick = run_side_by_side(checks, 0.5)
     assert (slow.state, quick.state) == (State.FAIL, State.OK) and "0.5 s" in slow.found
     assert monotonic() - began < 10
+
+
+def test_jobs_are_not_judged_while_valkey_is_away(settings: Any) -> None:
+    settings.REDIS_URL = f"redis://127.0.0.1:{closed_port()}/0"
+    assert {f.check: f.state for f in processes.check_jobs()} == {"workers": State.SKIPPED, "beat": State.SKIPPED}
+
+
+@pytest.mark.parametrize(
+    ("commit", "names", "state"), [("local", "one", State.WARN), ("on", "one", State.FAIL), ("on", "", State.OK)]
+)
+def test_standbys_that_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, db: None, commit: str, names: str, state: State
+) -> None:
+    said = {"synchronous_commit": commit, "synchronous_standby_names": names, "fsync": "on", "full_page_writes": "on"}
+    asked = metadata_store._setting
+    monkeypatch.setattr(metadata_store, "_setting", lambda name: said[name] if name in said else asked(name))
+    assert states(check_metadata_store())["PostgreSQL durability"] is state
 
 
 def test_workers_by_what_they_answer() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.common.processes import passed_environment
-from controlplane.config import env
+from controlplane.config import env, postgresql
 from ingestion.specs.inputs.input_source import is_below
 
 
@@ -48,9 +48,10 @@ def test_addresses_of_the_metadata_store(
     monkeypatch: pytest.MonkeyPatch, address: str, wanted: tuple[str, ...], options: dict[str, str]
 ) -> None:
     monkeypatch.setenv("HEADGATE_TEST", address)
-    found = env.database("HEADGATE_TEST")
+    found = postgresql.metadata_store("HEADGATE_TEST")
     assert tuple(found[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")) == wanted
-    assert found["OPTIONS"] == options
+    monkeypatch.setenv("HEADGATE_TEST", "postgresql:///d")
+    assert found["OPTIONS"] == postgresql.metadata_store("HEADGATE_TEST")["OPTIONS"] | options
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_addresses_of_the_metadata_store(
 def test_other_addresses_are_refused_without_the_password(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("HEADGATE_TEST", address)
     with pytest.raises(env.EnvironmentProblem, match="HEADGATE_TEST must be an address") as refused:
-        env.database("HEADGATE_TEST")
+        postgresql.metadata_store("HEADGATE_TEST")
     assert "secret" not in str(refused.value) and refused.value.__cause__ is None
 
 

@@ -164,6 +164,11 @@ def _durability(name: str) -> Iterator[Finding]:
     elif standbys and not waits:
         found = f"{standbys} standbys, and no commit waits for them: a failover may lose publishes"
         yield warn(name, found, "Set synchronous_standby_names.")
+    elif waits and _setting("synchronous_commit") == "local":
+        found = f"synchronous_standby_names is {waits}, but synchronous_commit is local: no commit waits for a standby"
+        yield warn(name, found, "Set synchronous_commit to on.")
+    elif waits and not standbys:
+        yield fail(name, f"commits wait for {waits}, and no standby is connected", "Start the standby.")
     elif waits:
         yield ok(name, f"commits wait for {waits}; {standbys} standbys are connected")
     else:

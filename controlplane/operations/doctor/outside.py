@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpx2
@@ -50,11 +51,11 @@ def kafka_checks() -> tuple[list[Finding], list[Check]]:
             s.io_config.connection == connection.name and s.datasource.team_id == connection.team_id and _shares(s)
             for s in reading
         )
-        _add(checks, faults, name, lambda c=connection: properties_of(c), shares)  # type: ignore[misc]
+        _add(checks, faults, name, partial(properties_of, connection), shares)
     for supervisor in reading:
         if supervisor.io_config.connection is None:
             servers = supervisor.io_config.consumerProperties.get("bootstrap.servers")
-            _add(checks, faults, f"Kafka {servers}", lambda s=supervisor: _own(s), _shares(supervisor))  # type: ignore[misc]
+            _add(checks, faults, f"Kafka {servers}", partial(_own, supervisor), _shares(supervisor))
     if settings.DEFAULT_BOOTSTRAP and f"Kafka {settings.DEFAULT_BOOTSTRAP}" not in checks:
         default: dict[str, Value] = {"bootstrap.servers": settings.DEFAULT_BOOTSTRAP}
         _add(checks, faults, f"Kafka {settings.DEFAULT_BOOTSTRAP}", lambda: default, shares=False)

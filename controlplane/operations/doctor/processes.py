@@ -83,7 +83,7 @@ def check_jobs() -> Iterator[Finding]:
         time.sleep(BEAT_S)
         after: Any = ask.stats() or {}
         grown = sum(_lengths(queues).values()) - sum(lengths.values())
-    except (redis.RedisError, OSError, current_app.connection().connection_errors):
+    except (redis.RedisError, OSError, *current_app.connection().connection_errors):
         yield from (skipped(name, "Valkey does not answer") for name in (WORKERS, BEAT))
         return
     yield from judge_workers(queues, {w: [q["name"] for q in qs] for w, qs in consumed.items()}, lengths)

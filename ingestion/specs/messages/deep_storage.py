@@ -7,7 +7,7 @@ Sweeping: the control plane sends a ``SweepOrder``; then, as often as the proces
 ``SweepVerdict``, until a ``SweepEnd`` comes. The process sends a page only when the last one's verdict is carried out.
 
 Verifying: the control plane sends a ``VerifyOrder``, then one ``RegisteredFile`` after the other. Each is answered with
-a ``Verified``. With ``sizes_only`` no file is read.
+a ``Verified``.
 
 Probing: the control plane sends a ``ProbeOrder``, which is answered with ``Probed``.
 
@@ -96,7 +96,6 @@ class VerifyOrder(Message):
     """Where the files are."""
 
     deep_storage: str
-    sizes_only: bool = False  # asks whether they are there and how large they are, and reads none
 
 
 class RegisteredFile(Message):
