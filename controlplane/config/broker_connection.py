@@ -1,23 +1,26 @@
-"""The worker's connection to its broker."""
+"""The connection to the broker."""
 
 from __future__ import annotations
 
-import logging
+from typing import Any
 
-from celery.worker.consumer import Consumer
+from kombu.transport import redis as transport
+from redis.exceptions import ConnectionError as ConnectionIsGone
 
-logger = logging.getLogger(__name__)
 
-
-class LastingConsumer(Consumer):
+class Channel(transport.Channel):
     """It outlives a broker that goes while a job runs.
 
-    Then kombu's Redis transport raises ``AttributeError`` when a channel is closed, because its connection is gone
-    already, and Celery takes that for an error that ends the worker.
+    Without this, a channel that was closed raises ``AttributeError`` when it acknowledges a job or gives one back, and
+    Celery takes that for an error that ends the worker. The message of such a job is delivered again after the
+    visibility timeout.
     """
 
-    def on_connection_error_after_connected(self, exc: Exception) -> None:
-        try:
-            super().on_connection_error_after_connected(exc)
-        except AttributeError:  # the job's message is delivered again after the visibility timeout
-            logger.warning("the broker went while a job ran; connecting again")
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        if self.connection is None or self.connection.client is None:
+            raise ConnectionIsGone("the connection of this channel is closed")
+        return super()._connparams(asynchronous)
+
+
+class Transport(transport.Transport):
+    Channel = Channel

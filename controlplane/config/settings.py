@@ -238,7 +238,7 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 600}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_WORKER_CONSUMER = "controlplane.config.broker_connection:LastingConsumer"
+CELERY_BROKER_TRANSPORT = "controlplane.config.broker_connection:Transport"
 CELERY_DB_REUSE_MAX = sys.maxsize  # it leaves the connection alone, which is looked after in config/celery.py
 # expires: a schedule that was missed while no worker ran is not made up for.
 CELERY_BEAT_SCHEDULE = {

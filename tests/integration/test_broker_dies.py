@@ -21,7 +21,7 @@ url, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 app = Celery("jobs", broker=url)
 app.conf.update(
     task_acks_late=True, worker_prefetch_multiplier=1, task_ignore_result=True,
-    broker_connection_retry_on_startup=True, worker_consumer="controlplane.config.broker_connection:LastingConsumer",
+    broker_connection_retry_on_startup=True, broker_transport="controlplane.config.broker_connection:Transport",
 )
 
 @app.task(name="job")
@@ -40,7 +40,8 @@ def valkey(tmp_path: Path) -> Iterator[Valkey]:
         yield running
 
 
-def test_the_broker_dies_while_a_job_runs(valkey: Valkey, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lasts_s", [2, 6, 25], ids=["ends-meanwhile", "ends-about-then", "ends-afterwards"])
+def test_the_broker_dies_while_a_job_runs(valkey: Valkey, tmp_path: Path, lasts_s: int) -> None:
     log = tmp_path / "worker.log"
     with log.open("wb") as output:
         worker = subprocess.Popen(
@@ -48,13 +49,16 @@ def test_the_broker_dies_while_a_job_runs(valkey: Valkey, tmp_path: Path) -> Non
         )
     try:
         jobs = Celery("jobs", broker=valkey.url)
-        jobs.send_task("job", ("first", 6))
+        jobs.send_task("job", ("first", lasts_s))
         wait_for("the job runs", (tmp_path / "first.begun").exists, 60, log.read_text)
         valkey.kill()
-        wait_for("the worker notices", lambda: "connecting again" in log.read_text(), 60, log.read_text)
+        wait_for("the worker notices", lambda: "Connection to broker lost" in log.read_text(), 60, log.read_text)
         valkey.restart()
         jobs.send_task("job", ("second", 0))
         wait_for("the next job is done", (tmp_path / "second.done").exists, 60, log.read_text)
+        wait_for("the first is done", (tmp_path / "first.done").exists, 60, log.read_text)
+        jobs.send_task("job", ("third", 0))
+        wait_for("the job after it is done", (tmp_path / "third.done").exists, 60, log.read_text)
         assert worker.poll() is None
     finally:
         worker.kill()
