@@ -68,6 +68,15 @@ def house(pytestconfig: pytest.Config) -> Iterator[House]:
         house.close()
 
 
+@pytest.fixture(autouse=True)
+def _ends_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test by which a part of the house has ended fails itself, instead of all those after it."""
+    house: House | None = request.getfixturevalue("house") if "house" in request.fixturenames else None
+    yield
+    ended = house.start_again() if house else []
+    assert not ended, f"ended by the end of this test: {', '.join(ended)}"
+
+
 @pytest.fixture
 def stack(house: House) -> House:
     """The product as a browser sees it."""

@@ -135,6 +135,13 @@ class House(Broker):
         for app in (self.web, self.worker, self.beat):
             app.restart()
 
+    def start_again(self) -> list[str]:
+        """Starts those of the control plane's processes that have ended; their names."""
+        ended = [app for app in (self.web, self.worker, self.beat) if not app.running]
+        for app in ended:
+            app.start().wait_ready()
+        return [app.name for app in ended]
+
     @property
     def url(self) -> str:
         return self.web.url
