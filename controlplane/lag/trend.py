@@ -24,7 +24,8 @@ class LagTrend:
     at: datetime
     lag: int  # offsets that are not settled
     unread: int  # the least, within the last minute, of ``ahead`` that no indexer held
-    before: int | None = None  # ``ahead`` at most five minutes earlier; None: there is no earlier sample
+    # ``ahead`` at most five minutes earlier, without what was skipped since; None: there is no earlier sample.
+    before: int | None = None
     elapsed: timedelta = timedelta()  # how much earlier
     # That the reader stored over that time, or since it began within it, or the last minute if that is longer.
     records_per_s: float | None = None
@@ -37,6 +38,7 @@ class LagTrend:
     ended_per_s: float | None = None  # records, stored or not, over the time that ``records_per_s`` has
     passed: int = 0  # of ``lag``, what lies before the stored offsets: the reader has passed it, only backfills read it
     passed_stays: bool = False  # nothing of that was read within the last minute
+    taken_per_s: float | None = None  # records that the reader has stored or holds, over the time of ``records_per_s``
 
     @property
     def ahead(self) -> int:
@@ -57,7 +59,9 @@ class LagTrend:
 _PASSED = "(SELECT coalesce(sum(n), 0)::int8 FROM unnest(passed) AS n)"
 _UNREAD = f"greatest(0, lag - in_flight - {_PASSED})"
 _TRENDS = f"""
-    SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.ahead, newest.observed_at - earlier.observed_at,
+    SELECT s.id, newest.observed_at, newest.lag, recent.unread,
+           earlier.ahead - least(earlier.ahead, greatest(0, newest.passed - earlier.passed)),
+           newest.observed_at - earlier.observed_at,
            greatest(0, newest.stored - CASE WHEN is_new THEN 0 ELSE earlier.stored END),
            newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
            is_new OR earlier.processed = 0,
@@ -67,13 +71,14 @@ _TRENDS = f"""
                 / extract(epoch FROM newest.observed_at - minute.observed_at)
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
                 / extract(epoch FROM newest.observed_at - born.at) END,
-           minute.unread - newest.unread,
+           minute.unread - newest.unread - greatest(0, newest.passed - minute.passed),
            greatest(0, newest.ended - CASE WHEN is_new THEN 0 ELSE earlier.ended END), newest.passed,
-           newest.passed >= minute.passed
+           newest.passed >= minute.passed,
+           greatest(0, newest.taken - CASE WHEN is_new THEN 0 ELSE earlier.taken END)
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
         SELECT at, observed_at, lag, {_PASSED} AS passed, {_UNREAD} AS unread, processed, processed - beside AS stored,
-               quarantined, ended FROM lag_lagsample
+               processed - beside + in_flight AS taken, quarantined, ended FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s ORDER BY at DESC LIMIT 1
     ) AS newest,
     LATERAL (
@@ -81,7 +86,8 @@ _TRENDS = f"""
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at > newest.at - %(minute)s
     ) AS recent
     LEFT JOIN LATERAL (
-        SELECT observed_at, lag - {_PASSED} AS ahead, processed, processed - beside AS stored, ended FROM lag_lagsample
+        SELECT observed_at, lag - {_PASSED} AS ahead, {_PASSED} AS passed, processed, processed - beside AS stored,
+               processed - beside + in_flight AS taken, ended FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s AND at < newest.at
         ORDER BY at LIMIT 1
     ) AS earlier ON true
@@ -134,16 +140,18 @@ def _trend(
     ended_since: int | None,
     passed: int,
     passed_stays: bool | None,
+    taken: int | None,
 ) -> LagTrend:
     """``began``: nothing had been stored before."""
     if stored is None or not stored_over:
         return LagTrend(at, lag, unread, passed=passed)
-    rate = stored / max(stored_over, MINUTE).total_seconds()
+    over_s = max(stored_over, MINUTE).total_seconds()
+    rate = stored / over_s
     rate_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
-    ended_rate = (ended_since or 0) / max(stored_over, MINUTE).total_seconds()
+    ended_rate, taken_rate = (ended_since or 0) / over_s, (taken or 0) / over_s
     elapsed = over or timedelta()
     counted = (ended or 0, quarantined or 0, read, ended_rate)
-    return LagTrend(at, lag, unread, before, elapsed, rate, rate_now, *counted, passed, bool(passed_stays))
+    return LagTrend(at, lag, unread, before, elapsed, rate, rate_now, *counted, passed, bool(passed_stays), taken_rate)
 
 
 # The finest resolution that has such a sample. The coarser ones keep the largest lag of their stretch.

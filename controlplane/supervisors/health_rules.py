@@ -24,7 +24,7 @@ from controlplane.supervisors.health_messages import (
     spec_change_note,
     utc,
 )
-from controlplane.supervisors.lag_state import is_behind, time_left, trend_of
+from controlplane.supervisors.lag_state import is_behind, reading_rate, time_left, trend_of
 from controlplane.supervisors.quarantine_health import health_of_quarantining, is_quarantining
 from controlplane.supervisors.states import Detail, State
 from controlplane.tasks.diagnosis import ALLOW_LOGIN, CHECK_KAFKA, CHECK_STORE, FIX_TASK, health_of_strangers
@@ -276,7 +276,8 @@ def _behind(facts: HealthFacts) -> Health | None:
     trend = trend_of(lag)
     lasts_text = "" if facts.behind_since is None else f" for {duration_text(facts.now - facts.behind_since)}"
     is_long = lag.has_full_window if facts.behind_since is None else facts.now - facts.behind_since >= PATIENCE
-    calls = is_long and (trend == Trend.GROWING or not lag.records_per_s)
+    rate = reading_rate(lag) if trend == Trend.SHRINKING else lag.records_per_s
+    calls = is_long and (trend == Trend.GROWING or not rate)
     pace, action = _pace_and_action(facts, lag, trend)
     return Health.of(
         Code.BEHIND,
@@ -299,9 +300,10 @@ def _quarantining(facts: HealthFacts) -> Health | None:
 
 def _pace_and_action(facts: HealthFacts, lag: LagTrend, trend: Trend) -> tuple[str, str]:
     rows = f"{lag.records_per_s or 0:,.0f} records per second"
-    if trend == Trend.SHRINKING:
-        pace = "" if lag.is_too_new else f" at {rows}"
-        return f"and catching up{pace}: done in about {duration_text(time_left(lag))}.", ""
+    left = time_left(lag) if trend == Trend.SHRINKING else None
+    if left is not None:
+        pace = "" if lag.is_too_new or not lag.records_per_s else f" at {rows}"
+        return f"and catching up{pace}: done in about {duration_text(left)}.", ""
     if lag.is_too_new and facts.tasks:
         return "and its indexers have just started to read.", ""
     if not lag.records_per_s:

@@ -28,16 +28,19 @@ def is_catching_up(lag: LagTrend) -> bool:
     return read > max((lag.unread + read) * STEADY_WITHIN, 1)
 
 
-def time_left(lag: LagTrend) -> timedelta:
-    """Of a lag that shrinks."""
-    return timedelta(seconds=seconds_left(lag) or 0)
+def time_left(lag: LagTrend) -> timedelta | None:
+    """Of a lag that shrinks; see ``seconds_left``."""
+    seconds = seconds_left(lag)
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def seconds_left(lag: LagTrend) -> float | None:
     """Until it has caught up, at the rate of the last minute if that is much, else of the last minutes.
 
-    None: it does not shrink, by however little.
+    None: it does not shrink, by however little, or nothing was read in that time, so that no rate says when.
     """
+    if not (reading_rate(lag) or lag.ended_per_s):
+        return None
     shrunk, read = (lag.before or 0) - lag.ahead, lag.read_in_minute or 0
     if shrunk > 0 and not is_catching_up(lag):
         return lag.elapsed.total_seconds() * (lag.ahead / shrunk)
@@ -51,4 +54,9 @@ def is_behind(lag: LagTrend) -> bool:
 
 def lag_allowance(lag: LagTrend) -> float:
     """How many offsets may wait unread without being a lag."""
-    return LAG_GRACE_S * (lag.records_per_s or 0)
+    return LAG_GRACE_S * reading_rate(lag)
+
+
+def reading_rate(lag: LagTrend) -> float:
+    """Records per second that the reader stored or, before its first publish, took."""
+    return max(lag.records_per_s or 0, lag.taken_per_s or 0)

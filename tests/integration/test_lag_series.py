@@ -18,6 +18,7 @@ from controlplane.lag.topic_lag import record_lag
 from controlplane.lag.trend import lag_trends, last_time_within
 from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source
+from controlplane.supervisors.lag_state import seconds_left
 from controlplane.tasks.models import Indexer, Task
 from tests.support.django_cast import Cast
 from tests.support.publishes import make_source
@@ -99,6 +100,26 @@ def test_a_trend_leaves_out_what_only_backfills_read(source: Source) -> None:
     assert not trend.passed_stays, "it is not known for a minute yet"
     assert last_time_within({source.pk: 55.0})[source.pk] is not None
     assert last_time_within({source.pk: 30.0})[source.pk] is None
+
+
+def test_what_is_skipped_is_not_read(source: Source) -> None:
+    """A skip leaves a hundred thousand to a backfill at once; no rate follows from that."""
+    now = timezone.now()
+    sample(source, now - timedelta(seconds=120), lag=102_500, partitions=[102_500])
+    sample(source, now - timedelta(seconds=70), lag=102_500, partitions=[102_500])
+    sample(source, now, lag=102_500, partitions=[102_500], passed=[100_000])
+    trend = lag_trends([source.pk])[source.pk]
+    assert (trend.ahead, trend.before, trend.read_in_minute) == (2_500, 2_500, 0)
+    assert (trend.taken_per_s, seconds_left(trend)) == (0, None)
+
+
+def test_what_a_reader_holds_is_read_before_it_is_stored(source: Source) -> None:
+    now = timezone.now()
+    sample(source, now - timedelta(seconds=100), lag=9_000, partitions=[9_000], processed=50)
+    sample(source, now, lag=8_900, partitions=[8_900], processed=150, in_flight=900)
+    trend = lag_trends([source.pk])[source.pk]
+    assert (trend.records_per_s, trend.taken_per_s) == (1, 10)
+    assert (trend.read_in_minute, seconds_left(trend)) == (1_000, 60 * 8)
 
 
 @pytest.mark.parametrize(("a_minute_ago", "stays"), [(5_000, True), (5_001, False), (4_000, True)])

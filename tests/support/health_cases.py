@@ -223,6 +223,27 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         ["and catching up: done in about 20 s."],
     ),
     (
+        "it begins again, holds nearly all that there is, and has stored nothing yet",
+        {"lag": replace(STUCK, lag=2_500, before=2_500, unread=20, read_in_minute=2_480, taken_per_s=8.0)},
+        Kind.WORKING,
+        Code.HOLDING,
+        ["2,500 offsets are not stored yet. Its indexers hold nearly all of them"],
+    ),
+    (
+        "it begins again, holds some, and reads on",
+        {"lag": replace(STUCK, unread=60_000, read_in_minute=30_000, taken_per_s=100.0)},
+        Kind.WORKING,
+        Code.BEHIND,
+        ["90,000 offsets behind, and catching up: done in about 2 min."],
+    ),
+    (
+        "less waits than before, and nobody has read",
+        {"lag": replace(STUCK, lag=2_500, unread=2_500, read_in_minute=87_500), "behind_since": NOW, "tasks": 1},
+        Kind.WORKING,
+        Code.BEHIND,
+        ["2,500 offsets behind for 0 s, and nothing is stored."],
+    ),
+    (
         "behind for longer than is known",
         {"lag": GROWING},
         Kind.NEEDS_ATTENTION,
