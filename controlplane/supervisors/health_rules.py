@@ -56,11 +56,13 @@ def filling_text(facts: HealthFacts) -> str:
 def _terminated(facts: HealthFacts) -> Health | None:
     if facts.terminated is None:
         return None
-    cause, action = f"Terminated{facts.terminated.text}. Its segments stay.", "Submit its spec again to start it again."
-    if facts.fills is not None and facts.bounded is not None:
+    cause = f"Terminated{facts.terminated.text}. Its segments stay.{_finishing(facts)}"
+    action = "Submit its spec again to start it again."
+    if facts.bounded is not None:
         left = facts.bounded.left
         cause += f" Of its offsets, {left:,} are not settled." if left else " All of its offsets are settled."
-        action = f"Fill them again on the page Backfills of {facts.fills}." if left else ""
+        fill = f"Fill them again on the page Backfills of {facts.fills}." if facts.fills is not None else action
+        action = fill if left else ""
     return Health.of(Code.TERMINATED, cause, action, since=facts.terminated.at)
 
 

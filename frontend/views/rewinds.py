@@ -80,6 +80,7 @@ def _listed(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     unnamed = sum(part.changes.get("more", 0) for part in (shown.parts if shown else []))
     return {
         **framed,
+        "hears": framed["hears"] or (f"supervisor:{supervisor.pk}" if any(row.can_cancel for row in rows) else ""),
         "here": _url(supervisor),
         "rewinds": rows,
         "shown": shown,

@@ -29,6 +29,7 @@ from controlplane.supervisors.selectors import (
     visible_children,
     why_nothing,
 )
+from controlplane.supervisors.states import Detail
 from controlplane.supervisors.timeline_annotations import runs
 from controlplane.supervisors.trends import trends
 from controlplane.supervisors.unread_times import countdown_of
@@ -233,8 +234,8 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
 
 
 def _live_topics(supervisor: Supervisor) -> str:
-    """What its parts follow; nothing once it is terminated. Of a pattern's topics the datasource tells."""
-    if supervisor.terminated_at is not None:
+    """What its parts follow; nothing once it is terminated and its tasks have ended. Of topics the datasource tells."""
+    if supervisor.terminated_at is not None and supervisor.detailed_state == Detail.TERMINATED:
         return ""
     topic = f"supervisor:{supervisor.id}"
     return topic if supervisor.io_config.topicPattern is None else f"{topic} datasource:{supervisor.datasource.name}"

@@ -67,7 +67,11 @@ def test_its_page_shows_a_skip_before_it_is_done_and_fills_what_was_cancelled(
     backfill = the_backfill(supervisor)
     assert backfill.pk in parsed(browser.get(address)).text
     assert not parsed(browser.get(f"/supervisors/{backfill.pk}/")).all("dialog", id="ask-reset")
+    services.suspend(user=cast.users["owner"], supervisor=backfill)
     services.terminate(user=cast.users["owner"], supervisor=backfill)
+    said = parsed(browser.get(f"/supervisors/{backfill.pk}/")).one(id="supervisor-live")
+    assert "Of its offsets, 30 are not settled." in said.attributes["data-announce"]
+    assert "Fill them again" in said.text and "SUSPENDED" not in said.text
     assert "terminated, a gap" in parsed(browser.get(address)).text
     assert browser.post(address, {"again": backfill.pk}).status_code == 302
     bounded = the_backfill(supervisor, 2).io_config.boundedStreamConfig

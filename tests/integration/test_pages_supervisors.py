@@ -14,6 +14,8 @@ from controlplane.connections.kafka import TopicOffsets
 from controlplane.loading.models import Draft
 from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.run import run
+from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
 from controlplane.tasks.watching import ObservedTopic, store_observation
 from controlplane.teams.models import AuditEntry
@@ -131,10 +133,24 @@ def test_terminate(owner: Client, cast: Cast) -> None:
     page = parsed(owner.post(f"{FLIGHTS}terminate/", follow=True))
     assert page.all("dialog", class_="confirm") == []
     assert "TERMINATED" in page.one(id="supervisor-live").text
-    assert "hx-get" not in page.one(id="supervisor-live").attributes
+    assert "hx-get" in page.one(id="supervisor-live").attributes, "its task may still publish"
+    end_task(cast.task, error="")
+    run(cast.supervisor.pk)
+    assert "hx-get" not in parsed(owner.get(FLIGHTS)).one(id="supervisor-live").attributes
     assert parsed(owner.get("/supervisors/")).all("tbody") == []
     again = parsed(owner.post(f"{FLIGHTS}suspend/", follow=True))
     assert "is terminated" in again.one("div", class_="alert-danger").text
+
+
+def test_what_is_read_out_of_one_that_is_terminated_while_it_is_suspended(owner: Client, cast: Cast) -> None:
+    """Not its state in REST, which is SUSPENDED until its next round."""
+    owner.post(f"{FLIGHTS}suspend/")
+    end_task(cast.task, error="")
+    run(cast.supervisor.pk)
+    assert parsed(owner.get(FLIGHTS)).one(id="supervisor-live").attributes["data-announce"] == "flights is SUSPENDED"
+    page = parsed(owner.post(f"{FLIGHTS}terminate/", follow=True))
+    said = page.one(id="supervisor-live").attributes["data-announce"]
+    assert said is not None and said.startswith("flights: Terminated by owner since ")
 
 
 def test_the_scale_form_starts_with_what_is(owner: Client) -> None:

@@ -12,11 +12,12 @@ from controlplane.datasources.models import MaskedColumn
 from controlplane.publishing.models import Rewind, RewindPart
 from controlplane.publishing.rewind_changes import changed_columns
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.models import Task
 from frontend.rewind_rows import choice_text
 from ingestion.specs.messages.protocol import ColumnSummary
 from tests.support.django_cast import DAY, Cast, browsing_as
-from tests.support.html import parsed
+from tests.support.html import Element, parsed
 
 State = RewindPart.State
 
@@ -56,6 +57,22 @@ def a_rewind(cast: Cast, *states: str, **fields: Any) -> Rewind:
             publish_ids=[uuid.uuid4()],
         )
     return rewind
+
+
+def test_a_rewind_goes_on_and_is_followed_after_its_supervisor_has_ended(cast: Cast, supervisor: Supervisor) -> None:
+    Supervisor.objects.filter(pk=supervisor.pk).update(
+        suspended=True, terminated_at=timezone.now(), detailed_state=Detail.TERMINATED
+    )
+    rewind, owner = a_rewind(cast, State.DONE, State.WAITING), browsing_as(cast, "owner")
+
+    def listed() -> Element:
+        return parsed(owner.get(page_of(supervisor))).one("section", id="rewinds-live")
+
+    assert listed().attributes["data-live"] == f"supervisor:{supervisor.pk}"
+    assert "1 waiting, 1 done" in listed().text and "Cancel…" in listed().text
+    owner.post(page_of(supervisor), {"cancel": rewind.pk})
+    assert "1 done, 1 cancelled" in listed().text and "Undo…" in listed().text
+    assert "data-live" not in listed().attributes, "nothing of it changes by itself any more"
 
 
 def test_rewinds_are_listed_with_their_parts(cast: Cast, supervisor: Supervisor) -> None:

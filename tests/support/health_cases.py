@@ -503,5 +503,32 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.TERMINATED,
         ["All of its offsets are settled."],
     ),
+    (
+        "a terminated backfill that was suspended before",
+        {
+            "terminated": BY_OPS,
+            "suspended": BY_OPS,
+            "tasks": 0,
+            "bounded": BoundedProgress(600, 300),
+            "fills": "clicks",
+        },
+        Kind.WAITING,
+        Code.TERMINATED,
+        ["Terminated by ops since", "Of its offsets, 300 are not settled.", "page Backfills of clicks."],
+    ),
+    (
+        "a terminated bounded read that was suspended before, and its task ends",
+        {"terminated": BY_OPS, "suspended": BY_OPS, "tasks": 1, "bounded": BoundedProgress(total=600, done=300)},
+        Kind.WAITING,
+        Code.TERMINATED,
+        ["Its task publishes what it holds, and ends.", "300 are not settled.", "Submit its spec again"],
+    ),
+    (
+        "a terminated bounded read that had read all",
+        {"terminated": BY_OPS, "tasks": 0, "bounded": BoundedProgress(total=600, done=600)},
+        Kind.WAITING,
+        Code.TERMINATED,
+        ["All of its offsets are settled."],
+    ),
     ("terminated", {"terminated": BY_OPS, "tasks": 0}, Kind.WAITING, Code.TERMINATED, ["Terminated by ops since"]),
 ]
