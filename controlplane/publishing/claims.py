@@ -137,18 +137,23 @@ class StoreWentBack(PublishRefused):
     def raise_alarm(self, task_id: str) -> None:
         """In a transaction of its own: that of the publish is rolled back."""
         source = Source.objects.get(pk=self._source_id)
-        SourceEvent.objects.create(
-            datasource_id=source.datasource_id,
-            source=source,
-            kind=SourceEvent.Kind.OFFSET_RESET,
-            alarm=True,
-            task_id=task_id,
-            detail=(
-                f"PostgreSQL has lost publishes that it had answered, as after a failover with asynchronous "
-                f"replication. {self.refusal.detail} The records from the stored offsets on are read again. Check "
-                "what people changed shortly before, and begin readers of the feed again."
-            ),
-        )
+        report_lost_publishes(source.datasource_id, source.pk, task_id, self.refusal.detail)
+
+
+def report_lost_publishes(datasource_id: int, source_id: int | None, task_id: str, detail: str) -> None:
+    """Raise an alarm. ``detail``: a sentence that says what the indexer believed, and what is stored."""
+    SourceEvent.objects.create(
+        datasource_id=datasource_id,
+        source_id=source_id,
+        kind=SourceEvent.Kind.OFFSET_RESET,
+        alarm=True,
+        task_id=task_id,
+        detail=(
+            f"PostgreSQL has lost publishes that it had answered, as after a failover with asynchronous "
+            f"replication. {detail} The records from the stored offsets on are read again. Check "
+            "what people changed shortly before, and begin readers of the feed again."
+        ),
+    )
 
 
 def advance(source: LockedSource, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:

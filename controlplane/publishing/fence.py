@@ -38,6 +38,7 @@ def take_epoch(
     replay: bool = False,
     bounded: bool = False,
     rewinds: bool = False,
+    previous_epoch: int = 0,
 ) -> IndexerFence:
     """Take a new epoch for an indexer; who has an older one may publish no more.
 
@@ -48,7 +49,7 @@ def take_epoch(
     defaults = {"datasource": datasource, "replay": replay, "bounded": bounded, "rewinds": rewinds}
     IndexerFence.objects.get_or_create(task_id=task_id, number=number, defaults=defaults)
     fence = IndexerFence.objects.select_for_update().get(task_id=task_id, number=number)
-    fence.epoch += 1
+    fence.epoch = max(fence.epoch, previous_epoch) + 1  # a store that has lost commits may not know the last one
     fence.source = source
     fence.started_at = fence.started_at or timezone.now()
     for name in UNPUBLISHED:

@@ -11,6 +11,7 @@ from django.db.models import Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from controlplane.publishing.claims import report_lost_publishes
 from controlplane.publishing.fence import record_unpublished
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import fence_totals
@@ -24,7 +25,7 @@ from ingestion.specs.messages.protocol import Directive, EndRequest, HeartbeatAn
 
 ALARM_AFTER = 3  # failures in a row
 STARTUP_TIME = timedelta(minutes=5)  # executors that are not up by then are not only unpacking
-FAILING = SourceEvent.Kind.FAILING
+FAILING, LOST = SourceEvent.Kind.FAILING, SourceEvent.Kind.OFFSET_RESET
 _INDEXER_COLUMNS = [
     "epoch",
     "state",
@@ -69,7 +70,11 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
     if task.is_batch and request.message != task.message:
         notify_task_changed(task)
     task.refresh_from_db(fields=["goal", "indexers_wanted"])
-    return HeartbeatAnswer(directive=cast("Directive", task.goal), indexers=task.indexers_wanted)
+    return HeartbeatAnswer(
+        directive=cast("Directive", task.goal),
+        indexers=task.indexers_wanted,
+        start_again=_ahead_of_store(task, request.indexers) or None,
+    )
 
 
 def end(task: Task, request: EndRequest) -> None:
@@ -132,6 +137,28 @@ def _report_failing(task: Task, indexers: list[IndexerStatus]) -> None:
             f"{settings.INDEXER_MOST_FAILURES} failures in a row, the task fails. The reason: "
             f"{indexer.message[:1000]}",
         )
+
+
+def _ahead_of_store(task: Task, indexers: list[IndexerStatus]) -> dict[int, int]:
+    """Indexers, and their epochs, that had publishes answered which the store has lost; an alarm names each once.
+
+    Of stored offsets only: Kafka delivers what a share group has acknowledged to nobody, and a repair reads it.
+    """
+    if not task.reads or not task.io_config.traits.keeps_offsets or all(i.answered is None for i in indexers):
+        return {}
+    fences = IndexerFence.objects.filter(task_id=task.pk).only("number", "epoch", "publishes", "source_id")
+    by_number = {fence.number: fence for fence in fences}
+    ahead = {}
+    for indexer in indexers:
+        fence = by_number.get(indexer.number, IndexerFence())
+        if not indexer.is_ahead(fence.epoch, fence.publishes):
+            continue
+        ahead[indexer.number] = indexer.epoch
+        who = f"Indexer {indexer.number} of epoch {indexer.epoch} "
+        if not SourceEvent.objects.filter(kind=LOST, task_id=task.pk, detail__contains=who).exists():
+            detail = f"{who}had {indexer.answered} publishes answered, stored are {fence.publishes}."
+            report_lost_publishes(task.datasource_id, fence.source_id, task.pk, detail)
+    return ahead
 
 
 def _store_indexers(task: Task, indexers: list[IndexerStatus]) -> None:

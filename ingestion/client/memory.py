@@ -66,6 +66,7 @@ class MemoryControlPlane:
     heartbeats: list[HeartbeatRequest] = field(default_factory=list)
     ended: list[EndRequest] = field(default_factory=list)
     _epochs: dict[int, int] = field(default_factory=dict)
+    _publishes: dict[int, int] = field(default_factory=dict)
     _answers: dict[uuid.UUID, PublishAnswer | None] = field(default_factory=dict)  # None: abandoned
     _settled: dict[tuple[str, int], _Ranges] = field(default_factory=dict)
     stored: dict[tuple[str, int], int] = field(default_factory=dict)  # (topic id, partition) → next offset
@@ -79,8 +80,10 @@ class MemoryControlPlane:
 
     def start(self, number: int, request: StartRequest) -> StartAnswer:
         with self._lock:
-            self._epochs[number] = self._epochs.get(number, 0) + 1
-            return StartAnswer(epoch=self._epochs[number], parse_exceptions=self._parse_exceptions())
+            self._epochs[number] = max(self._epochs.get(number, 0), request.previous_epoch) + 1
+            publishes = self._publishes.get(number, 0) if request.counts_publishes else None
+            epoch, totals = self._epochs[number], self._parse_exceptions()
+            return StartAnswer(epoch=epoch, publishes=publishes, parse_exceptions=totals)
 
     def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
         with self._lock:
@@ -153,6 +156,7 @@ class MemoryControlPlane:
                 key = (request.topic_id, partition)
                 self._settled[key] = offsets.merged([*self._settled.get(key, []), *ranges])
             self.published.append(request)
+            self._publishes[number] = self._publishes.get(number, 0) + 1
             brings_some = request.counters.unparseable or request.counters.processed_with_error
             answer = PublishAnswer(
                 publish_id=request.publish_id,
@@ -169,7 +173,12 @@ class MemoryControlPlane:
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
         self.heartbeats.append(request)
-        return HeartbeatAnswer(directive=self.directive, indexers=self.prepared_assignment.indexers)
+        stored = {i.number: (self._epochs.get(i.number, 0), self._publishes.get(i.number, 0)) for i in request.indexers}
+        io_config = self.prepared_assignment.spec.ioConfig
+        keeps_offsets = io_config.traits.keeps_offsets and not self.prepared_assignment.bounded
+        ahead = {i.number: i.epoch for i in request.indexers if keeps_offsets and i.is_ahead(*stored[i.number])}
+        indexers = self.prepared_assignment.indexers
+        return HeartbeatAnswer(directive=self.directive, indexers=indexers, start_again=ahead or None)
 
     def end(self, request: EndRequest) -> None:
         self.ended.append(request)

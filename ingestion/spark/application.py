@@ -279,7 +279,7 @@ class Application:
             self._control_plane_problem.report_failure(str(error))
             return None
         self._control_plane_problem.report_recovery()
-        self._board.note_store(True)
+        self._board.note_store(True, answer.start_again)
         return answer
 
     def _statuses(self) -> list[IndexerStatus]:

@@ -44,6 +44,7 @@ class Board:
     _statuses: dict[int, tuple[float, IndexerStatus]] = field(default_factory=dict)
     _directives: dict[int, Directive] = field(default_factory=dict)
     _store_commits: bool = False
+    _start_again: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._listener = Listener((self.host, 0), backlog=256, authkey=self.authkey)
@@ -59,10 +60,10 @@ class Board:
         with self._lock:
             self._directives[number] = directive
 
-    def note_store(self, commits: bool) -> None:
-        """Whether the last heartbeat was answered."""
+    def note_store(self, commits: bool, start_again: dict[int, int] | None = None) -> None:
+        """Whether the last heartbeat was answered, and its ``HeartbeatAnswer.start_again``."""
         with self._lock:
-            self._store_commits = commits
+            self._store_commits, self._start_again = commits, start_again or {}
 
     def forget(self, number: int) -> None:
         """Drop an indexer's last status before it starts again."""
@@ -93,7 +94,8 @@ class Board:
                 with self._lock:
                     self._statuses[status.number] = (time.monotonic(), status)
                     directive = self._directives.get(status.number, "continue")
-                    answer = {"directive": directive, "store_commits": self._store_commits}
+                    start_again = self._start_again.get(status.number)
+                    answer = {"directive": directive, "store_commits": self._store_commits, "start_again": start_again}
                 connection.send_bytes(json.dumps(answer).encode())
         except (OSError, EOFError, ValueError):
             connection.close()
@@ -144,7 +146,7 @@ class Poster(threading.Thread):
         except (OSError, EOFError):
             LINE_BUFFER.put_back(lines)
             raise
-        self._control.update(answer["directive"], answer["store_commits"])
+        self._control.update(**answer)
 
     def finish(self) -> None:
         """Post once more and end."""

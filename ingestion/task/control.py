@@ -26,12 +26,16 @@ class Control:
         self._directive: Directive = "continue"
         self._status = IndexerStatus(number=number, epoch=0, state="starting", pid=pid)
         self._commits_seen_at = 0.0
+        self._lost_epoch = -1
 
-    def update(self, directive: Directive, store_commits: bool = True) -> None:
-        """From outside: what to do from now on, and whether the metadata store has just been seen to commit."""
+    def update(self, directive: Directive, store_commits: bool = True, start_again: int | None = None) -> None:
+        """From outside: what to do from now on, and whether the metadata store has just been seen to commit; and
+        ``start_again``, an epoch of which it has lost publishes."""
         with self._changed:
             if _RANK[directive] > _RANK[self._directive]:
                 self._directive = directive
+            if start_again is not None:
+                self._lost_epoch = start_again
             if store_commits:
                 self._commits_seen_at = time.monotonic()
             self._changed.notify_all()
@@ -40,6 +44,12 @@ class Control:
     def directive(self) -> Directive:
         with self._lock:
             return self._directive
+
+    @property
+    def has_lost_publishes(self) -> bool:
+        """Whether the store has lost publishes of this epoch that it had answered."""
+        with self._lock:
+            return self._lost_epoch == self._status.epoch
 
     def wait_for_store(self, since: float, timeout_s: float) -> bool:
         """Wait until the store was seen to commit after ``since`` (``time.monotonic``), or stop was asked for."""
@@ -58,8 +68,8 @@ class Control:
         with self._lock:
             self._status = self._status.model_copy(update=changes)
 
-    def new_epoch(self, epoch: int) -> None:
-        """Counters of records without a publish start again with each epoch."""
+    def new_epoch(self, epoch: int, answered: int | None = None) -> None:
+        """Counters of records without a publish start again with each epoch. ``answered``: publishes before it."""
         self.show(
             epoch=epoch,
             state="reading",
@@ -68,6 +78,7 @@ class Control:
             leases=Leases(),
             holding=[],
             publishes=0,
+            answered=answered,
             message="",
         )
 
@@ -82,7 +93,9 @@ class Control:
     def count_publish(self) -> None:
         """One more was taken."""
         with self._lock:
-            self._status = self._status.model_copy(update={"publishes": self._status.publishes + 1})
+            status = self._status
+            answered = None if status.answered is None else status.answered + 1
+            self._status = status.model_copy(update={"publishes": status.publishes + 1, "answered": answered})
 
     def count_released(self, records: int, redelivered: int) -> None:
         """Records that ended as released."""

@@ -17,6 +17,10 @@ class Fenced(IngestionError):
     is_failure = False
 
 
+class StoreWentBack(IngestionError):
+    """The metadata store has lost publishes of this epoch that it had answered: what is stored now is read on from."""
+
+
 class DeadlineExceeded(IngestionError):
     """The lock is about to end and there is no outcome yet."""
 

@@ -30,7 +30,7 @@ from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
-from ingestion.task.errors import PermanentRefusal, Refused
+from ingestion.task.errors import PermanentRefusal, Refused, StoreWentBack
 from ingestion.task.immediate_publisher import ImmediatePublisher
 from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import OngoingProblem, logger_for
@@ -87,7 +87,7 @@ class Indexer:
                     try:
                         self._run_on_topic(decoders, background)
                         return
-                    except TopicChanged as changed:
+                    except (TopicChanged, StoreWentBack) as changed:
                         self._log.warning("starting again", reason=str(changed))
                         if self._stuck:  # it may still be dealt partitions: it goes with this process alone
                             raise SourceProblem(self._stuck) from None
@@ -171,6 +171,7 @@ class Indexer:
             host=self._with.host,
             pid=before.pid,
             previous_epoch=before.epoch,
+            counts_publishes=True,
             **{name: getattr(before.unpublished, name) for name in UNPUBLISHED},
         )
         while self._control.directive == "continue":
@@ -185,7 +186,7 @@ class Indexer:
                 self._control.pause(PREDECESSOR_WAIT_S)
             else:
                 self._control_plane_problem.report_recovery()
-                self._control.new_epoch(started.epoch)
+                self._control.new_epoch(started.epoch, started.publishes)
                 self._parse_exceptions.set_totals(started.parse_exceptions)
                 self._log.info("started", epoch=started.epoch, topic_id=identity.topic_id)
                 return Epoch(self._number, started.epoch, identity.topic_id)
@@ -194,12 +195,14 @@ class Indexer:
     def _loop(self, source: Source, work: ImmediatePublisher | BufferingPublisher, guard: TopicGuard) -> None:
         try:
             self._read(source, work, guard)
-        except (PermanentRefusal, Refused):
+        except (PermanentRefusal, Refused, StoreWentBack):
             work.give_up()
             raise
 
     def _read(self, source: Source, work: ImmediatePublisher | BufferingPublisher, guard: TopicGuard) -> None:
         while self._control.directive == "continue":
+            if self._control.has_lost_publishes:
+                raise StoreWentBack("the metadata store has lost publishes that it had answered")
             batch = source.poll(TAKE_S)
             self._report_problem(source.problem, has_records=batch is not None)
             self._control.show_reading(source.problem, source.refused)

@@ -20,7 +20,7 @@ from tests.support.fixtures import LOGS
 from tests.support.house import House, lives
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import LANES, lane_spec
-from tests.support.records import Endless, numbered, published, published_rows
+from tests.support.records import Endless, published, published_rows
 from tests.support.replicated_postgres import ReplicatedPostgres, replicated
 from tests.support.waiting import PATIENCE, wait_for
 from tests.support.workers import Workers
@@ -134,7 +134,10 @@ def _beats(house: House) -> bool:
 def test_answered_publishes_that_the_standby_lacks_are_read_again_and_named(
     house: House, stores: ReplicatedPostgres, make_workers: Make
 ) -> None:
-    """Row 41 of the failure matrix: the store falls back behind what Kafka has as delivered and committed."""
+    """Row 41 of the failure matrix: the store falls back behind what Kafka has as delivered and committed.
+
+    All partitions are quiet by then.
+    """
     topic, readers = read_in_all_ways(house, make_workers)
     stream = Endless(house, topic)
     for name in readers:
@@ -143,13 +146,12 @@ def test_answered_publishes_that_the_standby_lacks_are_read_again_and_named(
     before = {name: published_rows(house, name) for name in readers}
     for name in readers:
         published(house, name, before[name] + 1_000)
+    records = stream.finish()  # no record comes after the failover: what is lost is noticed all the same
+    for name in readers:
+        published(house, name, records)
     stores.fail_over()
     for name in readers:
-        assert published_rows(house, name) < before[name] + 1_000, "the standby lacks what was answered"
-    go_on(house, readers)
-    records = stream.finish()
-    for partition in range(4):  # a reader notices a lost publish when it publishes the partition's next records
-        records += house.produce(topic, numbered(records, records + 100), partition)
+        assert published_rows(house, name) < records, "the standby lacks what was answered"
     for name in readers:
         published(house, name, records, 240)  # a repair reads holes that are older than the deliveries of a share group
         check_exactly_once(house, name, range(records))

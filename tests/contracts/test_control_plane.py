@@ -332,6 +332,37 @@ def test_a_heartbeat_is_answered_with_the_directive(plane: ControlPlane) -> None
     assert (answer.directive, answer.indexers, answer.store_commits) == ("continue", 2, True)
 
 
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_start_says_how_many_publishes_are_stored_to_those_that_count_them(plane: ControlPlane, counts: bool) -> None:
+    """Of all epochs, and of this indexer alone."""
+    plane.publish(0, batch(begin(plane), (0, 5)))
+    plane.publish(0, batch(begin(plane), (5, 9)))
+    begin(plane, 1)
+    for number, stored in ((0, 2), (1, 0)):
+        ask = StartRequest(cluster_id="cluster", topic_id="topic-id", host="here", pid=1, counts_publishes=counts)
+        assert plane.start(number, ask).publishes == (stored if counts else None)
+
+
+def test_an_epoch_is_newer_than_the_last_one_of_its_process(plane: ControlPlane) -> None:
+    """Of which a store that has lost commits may know nothing."""
+    ask = StartRequest(cluster_id="cluster", topic_id="topic-id", host="here", pid=1, previous_epoch=7)
+    assert plane.start(0, ask).epoch == 8
+    assert begin(plane) == 9
+
+
+def test_who_is_ahead_of_the_store_is_to_start_again(kafka_plane: ControlPlane) -> None:
+    epoch = begin(kafka_plane)
+    for answered, start_again in ((None, None), (0, None), (1, {0: epoch})):
+        status = IndexerStatus(number=0, epoch=epoch, state="reading", answered=answered)
+        assert kafka_plane.heartbeat(HeartbeatRequest(indexers=[status], slots=2)).start_again == start_again
+
+
+def test_a_share_group_is_not_to_start_again(plane: ControlPlane) -> None:
+    """Kafka would not deliver what it has acknowledged."""
+    status = IndexerStatus(number=0, epoch=begin(plane), state="reading", answered=1)
+    assert plane.heartbeat(HeartbeatRequest(indexers=[status], slots=2)).start_again is None
+
+
 def test_the_end_is_heard(plane: ControlPlane) -> None:
     plane.end(EndRequest())
 

@@ -48,14 +48,22 @@ class Rewinding(MemoryStoredSource):
 
 
 class OneLog:
-    """Makes the source of an indexer with stored offsets: partition 0 of a topic, which tells it how to end."""
+    """Makes the source of an indexer with stored offsets: partition 0 of a topic, which tells it how to end.
+
+    ``at_end``: is called instead, each time that there is nothing to take.
+    """
 
     def __init__(
-        self, payloads: Iterable[bytes | None], control: Control, end: Directive = "finish", batch_records: int = 100
+        self,
+        payloads: Iterable[bytes | None],
+        control: Control,
+        end: Directive = "finish",
+        batch_records: int = 100,
+        at_end: Callable[[], object] | None = None,
     ) -> None:
         self.log = MemoryLog()
         self.log.append(payloads)
-        self._at_end = lambda: control.update(end)
+        self._at_end = at_end or (lambda: control.update(end))
         self._batch_records = batch_records
         self.made: list[Rewinding] = []
 

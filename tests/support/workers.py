@@ -186,7 +186,7 @@ class Workers:
             statuses = [s for s in map(self.status, numbers) if s is not None]
             try:
                 answer = self._client.heartbeat(HeartbeatRequest(indexers=statuses, slots=len(numbers)))
-                self._board.note_store(True)
+                self._board.note_store(True, answer.start_again)
                 for number in numbers if answer.directive != "continue" else ():
                     self._board.set_directive(number, answer.directive)
                 self.start(*[n for n in numbers if self._died(n)])

@@ -35,9 +35,10 @@ def problem(status: int, title: str, detail: str, **more: Any) -> JsonResponse:
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
 
-def message(answer: BaseModel, status: int = 200) -> HttpResponse:
-    """A model as JSON."""
-    return HttpResponse(answer.model_dump_json(), status=status, content_type="application/json")
+def message(answer: BaseModel, status: int = 200, exclude_none: bool = False) -> HttpResponse:
+    """A model as JSON. ``exclude_none``: without fields that an application of the version before may not know."""
+    content = answer.model_dump_json(exclude_none=exclude_none)
+    return HttpResponse(content, status=status, content_type="application/json")
 
 
 def for_task(method: str) -> Callable[[View], View]:

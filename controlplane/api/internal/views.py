@@ -121,8 +121,11 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         replay=task.kind == Task.Kind.REPLAY,
         bounded=task.is_bounded,
         rewinds=task.kind == Task.Kind.REWIND,
+        previous_epoch=body.previous_epoch,
     )
-    return message(StartAnswer(epoch=taken.epoch, parse_exceptions=parse_exceptions_of(task_id)))
+    publishes = taken.publishes if body.counts_publishes else None
+    answer = StartAnswer(epoch=taken.epoch, publishes=publishes, parse_exceptions=parse_exceptions_of(task_id))
+    return message(answer, exclude_none=True)
 
 
 def _adopt_source(task: Task, body: StartRequest) -> Source:
@@ -225,7 +228,8 @@ def produced(request: HttpRequest, task_id: str) -> HttpResponse:
 @for_task("POST")
 def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
     """The application sends its counters and gets directives."""
-    return message(heartbeats.heartbeat(_task(task_id), parse_body(request, HeartbeatRequest)))
+    answer = heartbeats.heartbeat(_task(task_id), parse_body(request, HeartbeatRequest))
+    return message(answer, exclude_none=True)
 
 
 @for_task("POST")

@@ -87,7 +87,8 @@ class StartRequest(Unpublished):
     topic_id: str
     host: str
     pid: int
-    previous_epoch: int = 0
+    previous_epoch: int = Field(default=0, ge=0)
+    counts_publishes: bool = False  # it is of a version that says ``IndexerStatus.answered``
 
 
 class ParseExceptionTotals(Message):
@@ -99,6 +100,7 @@ class ParseExceptionTotals(Message):
 
 class StartAnswer(Message):
     epoch: int
+    publishes: int | None = None  # that are stored of the indexer, of all epochs; for those that count them
     parse_exceptions: ParseExceptionTotals = Field(default_factory=ParseExceptionTotals)
 
 
@@ -338,10 +340,19 @@ class IndexerStatus(Message):
     restarted_after: StorableText = ""  # why its job ended before the last of its ``restarts``
     failures: int = Field(default=0, ge=0)  # how often it has failed in a row for one reason
     publishes: int = Field(default=0, ge=0)  # how many of this epoch were taken
+    # How many of all epochs were answered, so that the store must have them. None: it is of a version that did not say.
+    answered: int | None = Field(default=None, ge=0)
     redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
     leases: Leases = Field(default_factory=Leases)
     # Of a share group, between which offsets what it works on lies: partition, first, last + 1.
     holding: list[tuple[int, int, int]] = Field(default_factory=list, max_length=64)
+
+    def is_ahead(self, epoch: int, publishes: int) -> bool:
+        """Whether the store, which has this epoch and so many publishes, has lost what it had answered.
+
+        What is committed after the indexer has said this only adds to the store: a late word is never ahead.
+        """
+        return self.answered is not None and (self.epoch, self.answered) > (epoch, publishes)
 
 
 class HeartbeatRequest(Message):
@@ -361,6 +372,8 @@ class HeartbeatAnswer(Message):
     directive: Directive
     indexers: int
     store_commits: bool = True
+    # Indexers that are ahead of the store, and their epochs: these are to begin again from the stored offsets.
+    start_again: dict[int, int] | None = None
 
 
 class UnreadRecord(Message):
