@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from controlplane.operations.doctor import metadata_store, outside, processes
+from controlplane.operations.doctor import outside, processes
 from controlplane.operations.doctor.configuration import check_settings
-from controlplane.operations.doctor.findings import Check, Finding, State, ok, run_side_by_side
-from controlplane.operations.doctor.metadata_store import check_metadata_store
+from controlplane.operations.doctor.findings import FAIL, OK, SKIPPED, WARN, Finding, run_one, run_side_by_side
+from controlplane.operations.doctor.metadata_store import check_metadata_store, judge_server
 from tests.support.django_cast import Cast
 
 SECRET = "a-secret-of-twenty-letters-and-more-4711"
@@ -48,8 +49,13 @@ def closed_port() -> int:
     return port
 
 
-def states(findings: Iterator[Finding]) -> dict[str, State]:
-    return {finding.check: finding.state for finding in findings}
+def store_findings() -> dict[str, Finding]:
+    return {finding.check: finding for finding in run_one("PostgreSQL", check_metadata_store)}
+
+
+def states(findings: Iterable[Finding]) -> list[str]:
+    """Of those that are shown."""
+    return [finding.state for finding in run_one("", lambda: findings)]
 
 
 @pytest.fixture
@@ -90,8 +96,8 @@ def test_migrations_that_are_missing_or_of_a_newer_version(db: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'query'")
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('lag', '0099_later', now())")
-    found = [f for f in check_metadata_store() if f.check == "PostgreSQL migrations"]
-    assert [f.state for f in found] == [State.FAIL, State.FAIL]
+    found = [f for f in run_one("PostgreSQL", check_metadata_store) if f.check == "PostgreSQL migrations"]
+    assert [f.state for f in found] == [FAIL, FAIL]
     assert "lag.0099_later" in found[0].found and "newer version" in found[0].found
     assert "query.0001_initial" in found[1].found and "migrate" in found[1].advice
 
@@ -99,7 +105,8 @@ def test_migrations_that_are_missing_or_of_a_newer_version(db: None) -> None:
 def test_commits_that_are_not_on_disk_when_they_are_answered(db: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit = off")
-    assert states(check_metadata_store())["PostgreSQL durability"] is State.FAIL
+    off = store_findings()["PostgreSQL durability"]
+    assert off.state == FAIL and "synchronous_commit off" in off.found
 
 
 def test_settings_that_contradict_each_other(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,24 +115,24 @@ def test_settings_that_contradict_each_other(settings: Any, monkeypatch: pytest.
     settings.ORPHAN_GRACE = timedelta(hours=1)
     settings.DEBUG = True
     monkeypatch.setenv("HEADGATE_DEEP_STORAGES", "/typo")
-    found = {finding.found: finding.state for finding in check_settings()}
+    found = {finding.found: finding.state for finding in run_one("settings", check_settings)}
     for words in ("redirected for ever", "elsewhere.internal", "HEADGATE_ORPHAN_GRACE is shorter", "HEADGATE_DEBUG"):
-        assert [state for text, state in found.items() if words in text] == [State.FAIL], (words, found)
-    assert [state for text, state in found.items() if "HEADGATE_DEEP_STORAGES" in text] == [State.WARN]
+        assert [state for text, state in found.items() if words in text] == [FAIL], (words, found)
+    assert [state for text, state in found.items() if "HEADGATE_DEEP_STORAGES" in text] == [WARN]
 
 
 def test_a_deep_storage_that_refuses(deep_storage: Path, settings: Any) -> None:
     settings.DEEP_STORAGE = "/proc/headgate"
-    [finding] = outside.check_deep_storage()
-    assert finding.state is State.FAIL and "/proc/headgate" in finding.found and finding.advice
+    [finding] = run_one("deep storage", outside.check_deep_storage)
+    assert finding.state == FAIL and "/proc/headgate" in finding.found and finding.advice
 
 
 def test_mail_that_nobody_takes(settings: Any) -> None:
     settings.EMAIL_PORT = closed_port()
     settings.EMAIL_HOST, settings.EMAIL_BACKEND = "127.0.0.1", "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD, settings.EMAIL_USE_TLS = "u", SECRET, False
-    [finding] = processes.check_mail()
-    assert finding.state is State.FAIL and SECRET not in repr(finding)
+    [finding] = run_one("mail", processes.check_mail)
+    assert finding.state == FAIL and SECRET not in repr(finding)
 
 
 def test_a_check_without_an_answer_holds_nobody_up() -> None:
@@ -133,57 +140,78 @@ def test_a_check_without_an_answer_holds_nobody_up() -> None:
 
     def slowly() -> Iterator[Finding]:
         sleep(30)
-        yield ok("slow", "")
+        yield Finding(True, OK, "late")
 
-    checks = [Check("slow", slowly), Check("quick", lambda: [ok("quick", "here")])]
-    slow, quick = run_side_by_side(checks, 0.5)
-    assert (slow.state, quick.state) == (State.FAIL, State.OK) and "0.5 s" in slow.found
+    slow, quick = run_side_by_side({"slow": slowly, "quick": lambda: [Finding(True, OK, "here")]}, 0.5)
+    assert (slow.check, slow.state, quick.check, quick.state) == ("slow", FAIL, "quick", OK) and "0.5 s" in slow.found
     assert monotonic() - began < 10
 
 
 def test_jobs_are_not_judged_while_valkey_is_away(settings: Any) -> None:
     settings.REDIS_URL = f"redis://127.0.0.1:{closed_port()}/0"
-    assert {f.check: f.state for f in processes.check_jobs()} == {"workers": State.SKIPPED, "beat": State.SKIPPED}
+    found = {f.check: f.state for f in run_one("workers", processes.check_jobs)}
+    assert found == {"workers": SKIPPED, "beat": SKIPPED}
+
+
+WELL = SimpleNamespace(
+    **{"version": "18.1", "role": "headgate", "in_recovery": False, "read_only": False, "may_create": True},
+    **{"foreign_tables": 0, "most": 200, "used": 20, "off": None, "commit": "on", "waits_for": "", "standbys": 0},
+)
 
 
 @pytest.mark.parametrize(
-    ("commit", "names", "state"), [("local", "one", State.WARN), ("on", "one", State.FAIL), ("on", "", State.OK)]
+    ("said", "part", "shown"),
+    [
+        ({}, "durability", [OK]),
+        ({"waits_for": "one", "commit": "local"}, "durability", [WARN]),
+        ({"waits_for": "one"}, "durability", [FAIL]),
+        ({"waits_for": "one", "standbys": 1}, "durability", [OK]),
+        ({"standbys": 1}, "durability", [WARN]),
+        ({"version": "13.2"}, "", [FAIL]),
+        ({"version": "17.5"}, "", [WARN]),
+        ({"in_recovery": True}, "recovery", [FAIL]),
+        ({"may_create": False, "foreign_tables": 3}, "privileges", [FAIL, FAIL]),
+        ({"used": 190}, "connections", [FAIL]),
+        ({"most": 50}, "connections", [WARN]),
+        ({"difference": timedelta(seconds=2)}, "clock", [WARN]),
+        ({"difference": timedelta(seconds=9)}, "clock", [FAIL]),
+    ],
 )
-def test_standbys_that_are_waited_for(
-    monkeypatch: pytest.MonkeyPatch, db: None, commit: str, names: str, state: State
-) -> None:
-    said = {"synchronous_commit": commit, "synchronous_standby_names": names, "fsync": "on", "full_page_writes": "on"}
-    asked = metadata_store._setting
-    monkeypatch.setattr(metadata_store, "_setting", lambda name: said[name] if name in said else asked(name))
-    assert states(check_metadata_store())["PostgreSQL durability"] is state
+def test_what_a_server_says_of_itself(said: dict[str, Any], part: str, shown: list[str]) -> None:
+    facts = SimpleNamespace(**{**vars(WELL), **said})
+    found = run_one("PostgreSQL", lambda: judge_server(facts, said.get("difference", timedelta(0))))
+    assert [f.state for f in found if f.check == f"PostgreSQL {part}".strip()] == shown
+    assert {f.state for f in found if f.check != f"PostgreSQL {part}".strip()} == {OK}
 
 
 def test_workers_by_what_they_answer() -> None:
-    judged = [f.state for f in processes.judge_workers(["celery", "slow"], {"w1": ["celery"]}, {"celery": 5_000})]
-    assert judged == [State.FAIL, State.WARN]  # nobody consumes slow; and a long queue
-    [good] = processes.judge_workers(["celery"], {"w1": ["celery"], "w2": ["celery"]}, {"celery": 3})
-    assert good.state is State.OK and "w1, w2" in good.found
-    assert [f.state for f in processes.judge_workers(["celery"], {}, {})] == [State.FAIL]
+    judged = states(processes.judge_workers(["celery", "slow"], {"w1": ["celery"]}, {"celery": 5_000}))
+    assert judged == [FAIL, WARN]  # nobody consumes slow; and a long queue
+    both = {"w1": ["celery"], "w2": ["celery"]}
+    [good] = run_one("workers", lambda: processes.judge_workers(["celery"], both, {"celery": 3}))
+    assert good.state == OK and "w1, w2" in good.found
+    assert states(processes.judge_workers(["celery"], {}, {})) == [FAIL]
 
 
 def test_beat_by_the_jobs_that_come() -> None:
     before, after = {"w": {"total": {"watch": 7}}}, {"w": {"total": {"watch": 9, "run": 1}}}
-    assert processes.judge_beat(before, after, 0).state is State.OK
-    assert processes.judge_beat(before, before, 0).state is State.FAIL
-    assert processes.judge_beat({}, {}, 3).state is State.OK  # jobs come, but nobody does them
-    assert processes.judge_beat(before, {}, 0).state is State.FAIL  # the worker has gone meanwhile
+    assert states(processes.judge_beat(before, after, 0)) == [OK]
+    assert states(processes.judge_beat(before, before, 0)) == [FAIL]
+    assert states(processes.judge_beat({}, {}, 3)) == [OK]  # jobs come, but nobody does them
+    assert states(processes.judge_beat(before, {}, 0)) == [FAIL]  # the worker has gone meanwhile
 
 
 def test_hosts_by_their_leases(settings: Any) -> None:
     now = datetime.now(UTC)
     old = now - 2 * settings.TASK_HEARTBEAT_TIMEOUT
-    assert processes.judge_hosts([("a", now), ("b", old)], now).found == "with a worker: a; without one: b"
-    assert processes.judge_hosts([("b", old)], now).state is State.FAIL
+    [live] = run_one("hosts", lambda: processes.judge_hosts([("a", now), ("b", old)], now))
+    assert (live.state, live.found) == (OK, "with a worker: a; without one: b")
+    assert states(processes.judge_hosts([("b", old)], now)) == [FAIL]
 
 
 def test_a_master_of_another_version_and_one_without_workers() -> None:
     page = '<span class="version" style="margin-right: 15px;">4.0.1</span>'
     document = {"status": "ALIVE", "aliveworkers": 2}
-    assert outside.judge_master("http://m:8080", document, page, "4.0.3").state is State.OK
-    assert outside.judge_master("http://m:8080", document, page, "4.1.0").state is State.FAIL
-    assert outside.judge_master("http://m:8080", {"aliveworkers": 0}, page, "4.0.1").state is State.FAIL
+    assert states(outside.judge_master("http://m:8080", document, page, "4.0.3")) == [OK]
+    assert states(outside.judge_master("http://m:8080", document, page, "4.1.0")) == [FAIL]
+    assert states(outside.judge_master("http://m:8080", {"aliveworkers": 0}, page, "4.0.1")) == [FAIL]

@@ -9,85 +9,74 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
+from django.http.request import validate_host
 
 from controlplane.common.environment import variables_read
-from controlplane.operations.doctor.findings import Finding, fail, ok, warn
+from controlplane.operations.doctor.findings import FAIL, OK, WARN, Finding
 from controlplane.segments.orphans import SAFE_GRACE
 from ingestion.specs.messages.deep_storage import local_folder
 
-NAME = "settings"
 WEB_THREADS = 12  # each takes a connection of the pool: see controlplane/config/asgi.py
 # Read by the programs beside the control plane, or passed on to applications.
 _READ_ELSEWHERE = {
-    *("HEADGATE_LOGIN_PASSWORD", "HEADGATE_HOME", "HEADGATE_CACHE_DIR", "HEADGATE_CONNECTOR_FAILPOINTS"),
-    *(f"HEADGATE_{name}" for name in ("TOKEN", "PROFILE", "CONFIG", "URL")),  # of the command line
+    f"HEADGATE_{name}"
+    for name in ("LOGIN_PASSWORD", "HOME", "CACHE_DIR", "CONNECTOR_FAILPOINTS", "TOKEN", "PROFILE", "CONFIG", "URL")
 }
 
 
 def check_settings() -> Iterator[Finding]:
-    """What is wrong with them; one finding if nothing is."""
-    found = [*_insecure(), *_contradictory(), *_unknown(), *_of_django()]
-    yield from found or [ok(NAME, f"{len(variables_read)} settings can be read and fit each other")]
+    yield from (*_insecure(), *_contradictory())
+    known = variables_read | _READ_ELSEWHERE
+    for name in sorted(os.environ):
+        unknown = name.startswith("HEADGATE_") and name.removesuffix("_FILE") not in known
+        yield Finding(unknown, WARN, f"{name} is set, but there is no such setting", "Check its spelling.")
+    for message in checks.run_checks():  # its warnings on security are about what the settings here derive
+        serious = message.is_serious() and not message.is_silenced()
+        yield Finding(serious, FAIL, f"{message.id}: {message.msg}", message.hint or "See Django's system checks.")
+    yield Finding(True, OK, f"{len(variables_read)} settings can be read and fit each other")
 
 
 def _insecure() -> Iterator[Finding]:
-    public = [host for host in settings.ALLOWED_HOSTS if not _is_local(host)]
-    if settings.DEBUG:
-        yield fail(NAME, "HEADGATE_DEBUG is on: error pages show settings and code", "Unset it.")
-    if "*" in settings.ALLOWED_HOSTS:
-        yield fail(NAME, "HEADGATE_ALLOWED_HOSTS is *: any host name is believed", "Name the site's hosts.")
-    if settings.INSECURE_COOKIES and public:
-        found = f"HEADGATE_INSECURE_COOKIES is on, but the site answers to {', '.join(public)}: logins can be read"
-        yield warn(NAME, found, "Put a proxy with TLS in front, set HEADGATE_BEHIND_PROXY, and unset it.")
-    if len(settings.SECRET_KEY) < 50 or len(set(settings.SECRET_KEY)) < 5:
-        yield fail(NAME, "HEADGATE_SECRET_KEY is too short", "Give it 50 random characters; see Another secret key.")
-    if settings.FAILPOINTS_FILE:
-        yield fail(NAME, "HEADGATE_FAILPOINTS makes applications fail on purpose", "Unset it.")
+    public = ", ".join(host for host in settings.ALLOWED_HOSTS if not _is_local(host))
+    yield Finding(settings.DEBUG, FAIL, "HEADGATE_DEBUG is on: error pages show settings and code", "Unset it.")
+    any_host = "HEADGATE_ALLOWED_HOSTS is *: any host name is believed"
+    yield Finding("*" in settings.ALLOWED_HOSTS, FAIL, any_host, "Name the site's hosts.")
+    found = f"HEADGATE_INSECURE_COOKIES is on, but the site answers to {public}: logins can be read"
+    advice = "Put a proxy with TLS in front, set HEADGATE_BEHIND_PROXY, and unset it."
+    yield Finding(settings.INSECURE_COOKIES and public, WARN, found, advice)
+    weak = len(settings.SECRET_KEY) < 50 or len(set(settings.SECRET_KEY)) < 5
+    random = "Give it 50 random characters; see Another secret key."
+    yield Finding(weak, FAIL, "HEADGATE_SECRET_KEY is too short", random)
+    fails = "HEADGATE_FAILPOINTS makes applications fail on purpose"
+    yield Finding(settings.FAILPOINTS_FILE, FAIL, fails, "Unset it.")
     valkey = urlsplit(settings.REDIS_URL)
-    if not valkey.password and not _is_local(valkey.hostname or "localhost"):
-        found = f"Valkey on {valkey.hostname} asks for no password: who reaches it can start jobs"
-        yield warn(NAME, found, "Set requirepass there and the password in HEADGATE_REDIS_URL.")
-    if settings.SPARK_MASTER != "local" and not settings.SPARK_SECRET:
-        yield warn(NAME, "the Spark cluster has no secret", "Set HEADGATE_SPARK_SECRET.")
+    is_open = not valkey.password and not _is_local(valkey.hostname or "localhost")
+    found = f"Valkey on {valkey.hostname} asks for no password: who reaches it can start jobs"
+    yield Finding(is_open, WARN, found, "Set requirepass there and the password in HEADGATE_REDIS_URL.")
+    is_open = settings.SPARK_MASTER != "local" and not settings.SPARK_SECRET
+    yield Finding(is_open, WARN, "the Spark cluster has no secret", "Set HEADGATE_SPARK_SECRET.")
 
 
 def _contradictory() -> Iterator[Finding]:
-    if settings.SECURE_SSL_REDIRECT and not settings.PROXIES:
-        found = "HEADGATE_SSL_REDIRECT is on, but HEADGATE_BEHIND_PROXY is 0: every request is redirected for ever"
-        yield fail(NAME, found, "Set HEADGATE_BEHIND_PROXY to the number of proxies in front.")
+    for_ever = settings.SECURE_SSL_REDIRECT and not settings.PROXIES
+    found = "HEADGATE_SSL_REDIRECT is on, but HEADGATE_BEHIND_PROXY is 0: every request is redirected for ever"
+    yield Finding(for_ever, FAIL, found, "Set HEADGATE_BEHIND_PROXY to the number of proxies in front.")
     internal = urlsplit(settings.INTERNAL_URL).hostname or ""
-    if not any(_fits(host, internal) for host in settings.ALLOWED_HOSTS):
-        found = f"{internal}, the host of HEADGATE_INTERNAL_URL, is not in HEADGATE_ALLOWED_HOSTS"
-        yield fail(NAME, found, "Add it: applications are refused without it.")
-    if int(settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]) <= WEB_THREADS:
-        found = f"HEADGATE_DATABASE_POOL is not above {WEB_THREADS}: requests wait for connections"
-        yield warn(NAME, found, "Set it to 16.")
-    if settings.SPARK_MASTER != "local" and (folder := local_folder(settings.DEEP_STORAGE)) is not None:
-        found = f"deep storage is the folder {folder}, and executors run on other machines"
-        yield warn(NAME, found, "Mount it at the same place on each of them.")
-    if settings.ORPHAN_GRACE < SAFE_GRACE:
-        found = f"HEADGATE_ORPHAN_GRACE is shorter than {SAFE_GRACE}: files that are about to be published may go"
-        yield fail(NAME, found, "Set it to PT24H.")
-    if settings.EMAIL_HOST and not settings.PUBLIC_URL:
-        yield warn(NAME, "mails have no links: HEADGATE_PUBLIC_URL is not set", "Set it to the site's address.")
-
-
-def _unknown() -> Iterator[Finding]:
-    known = variables_read | _READ_ELSEWHERE
-    for name in sorted(os.environ):
-        if name.startswith("HEADGATE_") and name.removesuffix("_FILE") not in known:
-            yield warn(NAME, f"{name} is set, but there is no such setting", "Check its spelling.")
-
-
-def _of_django() -> Iterator[Finding]:
-    """Errors of Django's own system check. Its warnings on security are about what the settings here derive."""
-    for message in checks.run_checks():
-        if message.is_serious() and not message.is_silenced():
-            yield fail(NAME, f"{message.id}: {message.msg}", message.hint or "See Django's system checks.")
-
-
-def _fits(pattern: str, host: str) -> bool:
-    return pattern == "*" or host == pattern or (pattern.startswith(".") and f".{host}".endswith(pattern))
+    found = f"{internal}, the host of HEADGATE_INTERNAL_URL, is not in HEADGATE_ALLOWED_HOSTS"
+    is_refused = not validate_host(internal, settings.ALLOWED_HOSTS)
+    yield Finding(is_refused, FAIL, found, "Add it: applications are refused without it.")
+    is_small = int(settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]) <= WEB_THREADS
+    found = f"HEADGATE_DATABASE_POOL is not above {WEB_THREADS}: requests wait for connections"
+    yield Finding(is_small, WARN, found, "Set it to 16.")
+    folder = local_folder(settings.DEEP_STORAGE) if settings.SPARK_MASTER != "local" else None
+    found = f"deep storage is the folder {folder}, and executors run on other machines"
+    yield Finding(folder is not None, WARN, found, "Mount it at the same place on each of them.")
+    found = f"HEADGATE_ORPHAN_GRACE is shorter than {SAFE_GRACE}: files that are about to be published may go"
+    yield Finding(settings.ORPHAN_GRACE < SAFE_GRACE, FAIL, found, "Set it to PT24H.")
+    no_links = settings.EMAIL_HOST and not settings.PUBLIC_URL
+    yield Finding(
+        no_links, WARN, "mails have no links: HEADGATE_PUBLIC_URL is not set", "Set it to the site's address."
+    )
 
 
 def _is_local(host: str) -> bool:

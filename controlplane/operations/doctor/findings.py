@@ -1,108 +1,80 @@
-"""What a check says, and checks that run side by side, each for a limited time."""
+"""What a check says, and checks that run side by side, all for a limited time."""
 
 from __future__ import annotations
 
 import logging
-import queue
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
+from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from django.conf import settings
 
 logger = logging.getLogger(__name__)
-AT_ONCE = 8
+OK, WARN, FAIL, SKIPPED = "ok", "warn", "fail", "skipped"
 
 
-class State(StrEnum):
-    """FAIL: something must be done. WARN: look at it. SKIPPED: it could not be checked, for a reason that is said."""
+class Finding(NamedTuple):
+    """What a check finds if ``applies``, and what to do: at once when it is FAIL, to look at it when it is WARN.
 
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-    SKIPPED = "skipped"
+    SKIPPED: it could not be checked. ``check``: a name, if it is not that of the check which runs.
+    """
 
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check found, and what to do. ``advice`` is empty when all is well."""
-
-    check: str
-    state: State
+    applies: object
+    state: str
     found: str
     advice: str = ""
+    check: str = ""
 
 
-@dataclass(frozen=True)
-class Check:
-    """A check by its name. ``run`` uses no connection of Django: it runs in a thread of its own."""
-
-    name: str
-    run: Callable[[], Iterable[Finding]]
+Check = Callable[[], Iterable[Finding]]
 
 
-def ok(check: str, found: str) -> Finding:
-    return Finding(check, State.OK, found)
+def run_one(name: str, check: Check) -> list[Finding]:
+    """In this thread: all that applies. Something is well if there is nothing else to say of it.
+
+    A check that breaks is a finding, too.
+    """
+    findings: dict[str, list[Finding]] = {}
+    try:
+        for finding in check():
+            named = finding._replace(check=finding.check or name)
+            if finding.applies and (finding.state != OK or named.check not in findings):
+                findings.setdefault(named.check, []).append(named)
+    except Exception as error:
+        logger.exception("the check %s has failed", name)
+        found = f"the check itself failed: {type(error).__name__}"
+        return [Finding(True, FAIL, found, "See the log above.", name)]
+    return [finding for of_one in findings.values() for finding in of_one]
 
 
-def warn(check: str, found: str, advice: str) -> Finding:
-    return Finding(check, State.WARN, found, advice)
-
-
-def fail(check: str, found: str, advice: str) -> Finding:
-    return Finding(check, State.FAIL, found, advice)
-
-
-def skipped(check: str, why: str) -> Finding:
-    return Finding(check, State.SKIPPED, why)
-
-
-def run_side_by_side(checks: Sequence[Check], limit_s: float) -> list[Finding]:
-    """All findings in the order of ``checks``, which begin at most ``AT_ONCE`` at a time; each has ``limit_s``.
+def run_side_by_side(checks: Mapping[str, Check], limit_s: float) -> list[Finding]:
+    """All findings in the order of ``checks``. These use no connection of Django, since each has its own thread.
 
     A check that takes longer is left behind in its thread, which does not hold up the end of the process.
     """
-    findings: list[Finding] = []
-    for first in range(0, len(checks), AT_ONCE):
-        begun = [(check, _begin(check)) for check in checks[first : first + AT_ONCE]]
-        until = monotonic() + limit_s
-        for check, answers in begun:
-            try:
-                findings += answers.get(timeout=max(0.0, until - monotonic()))
-            except queue.Empty:
-                advice = "Something that it asks does not answer. Check the network, and run it again."
-                findings.append(fail(check.name, f"no answer within {limit_s:g} s", advice))
-    return findings
+    found, advice = f"no answer within {limit_s:g} s", "What it asks does not answer. Check the network, and try again."
+    findings = {name: [Finding(True, FAIL, found, advice, name)] for name in checks}
 
+    def run(name: str) -> None:
+        findings[name] = run_one(name, checks[name])
 
-def run_one(check: Check) -> list[Finding]:
-    """In this thread. A check that breaks is a finding, too."""
-    try:
-        return list(check.run())
-    except Exception as error:
-        logger.exception("the check %s has failed", check.name)
-        return [fail(check.name, f"the check itself failed: {type(error).__name__}", "See the log above.")]
-
-
-def _begin(check: Check) -> queue.Queue[list[Finding]]:
-    answers: queue.Queue[list[Finding]] = queue.Queue()
-    threading.Thread(target=lambda: answers.put(run_one(check)), name=check.name, daemon=True).start()
-    return answers
+    threads = [threading.Thread(target=run, args=(name,), daemon=True) for name in checks]
+    for thread in threads:
+        thread.start()
+    until = monotonic() + limit_s
+    for thread in threads:
+        thread.join(max(0.0, until - monotonic()))
+    return [finding for name in checks for finding in findings[name]]
 
 
 def without_secrets(text: str) -> str:
     """What is shown holds no secret of the settings, whatever an error's message may quote."""
-    for secret in _secrets():
-        text = text.replace(secret, "***")
+    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS, settings.SPARK_SECRET, settings.METRICS_TOKEN]
+    secrets += [settings.DATABASES["default"].get("PASSWORD", ""), getattr(settings, "EMAIL_HOST_PASSWORD", "")]
+    secrets += [urlsplit(settings.REDIS_URL).password or "", settings.OIDC.secret if settings.OIDC else ""]
+    forms = {form for secret in secrets if secret for form in (secret, unquote(secret), quote(secret, safe=""))}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "***")
     return text
-
-
-def _secrets() -> list[str]:
-    found = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS, settings.SPARK_SECRET, settings.METRICS_TOKEN]
-    found += [settings.DATABASES["default"].get("PASSWORD", ""), getattr(settings, "EMAIL_HOST_PASSWORD", "")]
-    found += [urlsplit(settings.REDIS_URL).password or "", settings.OIDC.secret if settings.OIDC else ""]
-    forms = {form for secret in found if secret for form in (secret, unquote(secret), quote(secret, safe=""))}
-    return sorted(forms, key=len, reverse=True)

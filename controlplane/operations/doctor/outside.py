@@ -23,94 +23,69 @@ from controlplane.connections.probe import cluster_features, try_kafka
 from controlplane.connections.probe_report import Clock, Failed
 from controlplane.connections.secrets import SecretsLost
 from controlplane.embedded import prerequisites
-from controlplane.operations.doctor.findings import Check, Finding, fail, ok, warn
+from controlplane.operations.doctor.findings import FAIL, OK, WARN, Check, Finding
+from controlplane.spark import spark_master
 from controlplane.supervisors.models import Supervisor
 from ingestion.specs.kafka.providers import Value
 from ingestion.specs.messages.deep_storage import Probed, ProbeOrder
 
-DEEP_STORAGE, JAVA, SPARK, PYTHON = "deep storage", "Java", "Spark", "Python of executors"
 FREE_BYTES = 5 * 1024**3
 HTTP_S = 3.0
-OLDEST_JAVA = prerequisites.JAVA
-_SHARE_FEATURE = "share.version"
+Properties = Callable[[], dict[str, Value]]
 
 
-def kafka_checks() -> tuple[list[Finding], list[Check]]:
-    """Of each connection, and of what supervisors connect to by themselves; those that can't be tried are findings.
+def kafka_checks() -> dict[str, Check]:
+    """Of each connection, and of each cluster that supervisors or settings name themselves.
 
     Uses Django's connection; the checks do not.
     """
-    faults: list[Finding] = []
-    checks: dict[str, Check] = {}
-    reading = _supervisors()
-    for connection in (
-        Connection.objects.filter(kind=Connection.Kinds.KAFKA).select_related("team").order_by("team__name", "name")
-    ):
-        name = f"Kafka {connection.team.name}/{connection.name}"
-        shares = any(
-            s.io_config.connection == connection.name and s.datasource.team_id == connection.team_id and _shares(s)
-            for s in reading
-        )
-        _add(checks, faults, name, partial(properties_of, connection), shares)
-    for supervisor in reading:
-        if supervisor.io_config.connection is None:
-            servers = supervisor.io_config.consumerProperties.get("bootstrap.servers")
-            _add(checks, faults, f"Kafka {servers}", partial(_own, supervisor), _shares(supervisor))
-    if settings.DEFAULT_BOOTSTRAP and f"Kafka {settings.DEFAULT_BOOTSTRAP}" not in checks:
+    connections = Connection.objects.filter(kind=Connection.Kinds.KAFKA).select_related("team")
+    found: dict[str, Properties] = {
+        f"Kafka {c.team.name}/{c.name}": partial(properties_of, c) for c in connections.order_by("team__name", "name")
+    }
+    sharing = set()
+    active = Supervisor.objects.filter(terminated_at=None).select_related("datasource__team").order_by("pk")
+    for supervisor in active.with_current():
+        io_config, team = supervisor.io_config, supervisor.datasource.team
+        if io_config.connection is None:
+            name = f"Kafka {io_config.consumerProperties.get('bootstrap.servers')}"
+            found.setdefault(name, partial(kafka_properties, team.pk, io_config, supervisor.current.secrets))
+        else:
+            name = f"Kafka {team.name}/{io_config.connection}"
+        if io_config.traits.in_share_group:
+            sharing.add(name)
+    if settings.DEFAULT_BOOTSTRAP:
         default: dict[str, Value] = {"bootstrap.servers": settings.DEFAULT_BOOTSTRAP}
-        _add(checks, faults, f"Kafka {settings.DEFAULT_BOOTSTRAP}", lambda: default, shares=False)
-    return faults, list(checks.values())
+        found.setdefault(f"Kafka {settings.DEFAULT_BOOTSTRAP}", lambda: default)
+    return {name: _kafka_check(properties, name in sharing) for name, properties in found.items()}
 
 
-def _supervisors() -> list[Supervisor]:
-    active = Supervisor.objects.filter(terminated_at=None).select_related("datasource")
-    return list(active.order_by("pk").with_current())
-
-
-def _shares(supervisor: Supervisor) -> bool:
-    return supervisor.io_config.traits.in_share_group
-
-
-def _own(supervisor: Supervisor) -> dict[str, Value]:
-    return kafka_properties(supervisor.datasource.team_id, supervisor.io_config, supervisor.current.secrets)
-
-
-def _add(
-    checks: dict[str, Check], faults: list[Finding], name: str, properties: Callable[[], dict[str, Value]], shares: bool
-) -> None:
-    if name in checks and not shares:
-        return
+def _kafka_check(ask: Properties, shares: bool) -> Check:
     try:
-        found = properties()
+        return partial(check_kafka, ask(), shares)
     except SecretsLost as lost:
-        faults.append(fail(name, str(lost), "Set HEADGATE_OLD_SECRET_KEYS to the earlier key, or enter them again."))
+        fault = Finding(True, FAIL, str(lost), "Set HEADGATE_OLD_SECRET_KEYS to the earlier key, or enter them again.")
     except HeadgateError as error:
-        faults.append(fail(name, error.detail, "Correct the spec or the connection."))
-    else:
-        checks[name] = Check(name, lambda: check_kafka(name, found, shares))
+        fault = Finding(True, FAIL, error.detail, "Correct the spec or the connection.")
+    return lambda: [fault]
 
 
-def check_kafka(name: str, properties: Mapping[str, Value], shares: bool) -> Iterator[Finding]:
+def check_kafka(properties: Mapping[str, Value], shares: bool) -> Iterator[Finding]:
     """Name, address, TCP, TLS, login; then what the cluster can. ``shares``: a supervisor reads with a share group."""
     report = try_kafka(properties)
+    yield Finding(not report.ok, FAIL, f"{report.label}: {report.message}", report.advice)
     if not report.ok:
-        yield fail(name, f"{report.label}: {report.message}", report.advice)
         return
     try:
         levels = cluster_features(properties, Clock(5.0))
     except Failed as failed:
-        yield warn(name, failed.message, failed.advice)
+        yield Finding(True, WARN, failed.message, failed.advice)
         return
-    version = f"metadata.version {levels.get('metadata.version', 'unknown')}"
-    if levels.get(_SHARE_FEATURE, 0) >= 1:
-        yield ok(name, f"the login works; {version}, share groups are on")
-        return
-    found = f"the login works; {version}, share groups are off"
-    if shares:
-        advice = "They need Kafka 4.2 or newer: kafka-features.sh upgrade --feature share.version=1."
-        yield fail(name, f"{found}, but supervisors read with them", advice)
-    else:
-        yield ok(name, found)
+    has_groups = levels.get("share.version", 0) >= 1
+    found = f"the login works; metadata.version {levels.get('metadata.version', 'unknown')}, share groups are "
+    advice = "They need Kafka 4.2 or newer: kafka-features.sh upgrade --feature share.version=1."
+    yield Finding(shares and not has_groups, FAIL, f"{found}off, but supervisors read with them", advice)
+    yield Finding(True, OK, found + ("on" if has_groups else "off"))
 
 
 def check_deep_storage() -> Iterator[Finding]:
@@ -120,87 +95,72 @@ def check_deep_storage() -> Iterator[Finding]:
         line = stdout.readline()
     if not line:
         raise Unavailable("The process that tries deep storage ended unexpectedly.")
-    probed = Probed.model_validate_json(line)
-    place = settings.DEEP_STORAGE.split("?")[0]
-    if probed.error:
-        done = f"{', '.join(probed.done)} worked; then: " if probed.done else ""
-        yield fail(DEEP_STORAGE, f"{place}: {done}{probed.error}", "See the page Deep storage: rights, credentials.")
-    elif probed.free_bytes is not None and probed.free_bytes < FREE_BYTES:
-        found = f"{place}: {probed.free_bytes / 1024**3:.1f} GiB free"
-        yield fail(DEEP_STORAGE, found, "Make room, or shorten retention: indexers pause when it is full.")
-    else:
-        free = "" if probed.free_bytes is None else f"; {probed.free_bytes / 1024**3:.1f} GiB free"
-        yield ok(DEEP_STORAGE, f"{place}: {', '.join(probed.done)} work{free}")
+    probed, place = Probed.model_validate_json(line), settings.DEEP_STORAGE.split("?")[0]
+    done = f"{', '.join(probed.done)} worked; then: " if probed.done else ""
+    yield Finding(
+        probed.error, FAIL, f"{place}: {done}{probed.error}", "See the page Deep storage: rights, credentials."
+    )
+    free = "" if probed.free_bytes is None else f"; {probed.free_bytes / 1024**3:.1f} GiB free"
+    is_full = probed.free_bytes is not None and probed.free_bytes < FREE_BYTES
+    yield Finding(is_full, FAIL, place + free, "Make room, or shorten retention: indexers pause when it is full.")
+    yield Finding(True, OK, f"{place}: {', '.join(probed.done)} work{free}")
 
 
 def check_java() -> Iterator[Finding]:
     """Of this host: drivers run on the hosts of workers."""
     problem = prerequisites.java_problem()
-    if problem:
-        yield fail(JAVA, problem, "Install Java 17 on every host of a worker.")
-    else:
-        version = prerequisites.java_version(prerequisites.java_program() or "java")
-        yield ok(JAVA, f"Java {version} on this host")
+    yield Finding(problem, FAIL, problem or "", "Install Java 17 on every host of a worker.")
+    yield Finding(True, OK, f"Java {prerequisites.java_version(prerequisites.java_program() or 'java')} on this host")
 
 
 def check_spark() -> Iterator[Finding]:
-    """The master, if there is one; that it is of our version, and has workers."""
-    ours = importlib.metadata.version("pyspark")
-    if not settings.SPARK_MASTER.startswith("spark://"):
-        yield ok(SPARK, f"{ours}; HEADGATE_SPARK_MASTER is {settings.SPARK_MASTER}")
+    """The masters, if there are any; that the one that acts is of our version, and has workers."""
+    ours, masters = importlib.metadata.version("pyspark"), settings.SPARK_MASTER
+    if not masters.startswith("spark://"):
+        yield Finding(True, OK, f"{ours}; HEADGATE_SPARK_MASTER is {masters}")
         return
-    for part in settings.SPARK_MASTER.removeprefix("spark://").split(","):
+    for part in masters.removeprefix("spark://").split(","):
         place = urlsplit(f"//{part}")
         try:
             socket.create_connection((place.hostname or "", place.port or 7077), HTTP_S).close()
         except OSError as error:
-            reason = error.strerror or "no answer"
-            yield fail(SPARK, f"the master {part} can't be reached: {reason}", "Check the address and the network.")
-    alive = False
-    for address in settings.SPARK_MASTER_WEB:
-        try:
-            document = httpx2.get(f"{address}/json/", timeout=HTTP_S, trust_env=False).raise_for_status().json()
-            page = httpx2.get(f"{address}/", timeout=HTTP_S, trust_env=False).text
-        except (httpx2.HTTPError, ValueError):
-            continue
-        if document.get("status") == "ALIVE":
-            alive = True
-            yield judge_master(address, document, page, ours)
-    if not alive:
-        found = f"no master at {', '.join(settings.SPARK_MASTER_WEB)} is alive"
-        yield fail(SPARK, found, "Start it, or correct HEADGATE_SPARK_MASTER_WEB.")
+            found = f"the master {part} can't be reached: {error.strerror or 'no answer'}"
+            yield Finding(True, FAIL, found, "Check the address and the network.")
+    if address := spark_master.alive_master():
+        document = httpx2.get(f"{address}/json/", timeout=HTTP_S, trust_env=False).json()
+        page = httpx2.get(f"{address}/", timeout=HTTP_S, trust_env=False).text
+        yield from judge_master(address, document, page, ours)
+    found = f"no master at {', '.join(settings.SPARK_MASTER_WEB)} is alive"
+    yield Finding(not address, FAIL, found, "Start it, or correct HEADGATE_SPARK_MASTER_WEB.")
 
 
-def judge_master(address: str, document: Mapping[str, object], page: str, ours: str) -> Finding:
+def judge_master(address: str, document: Mapping[str, object], page: str, ours: str) -> Iterator[Finding]:
     """``document``: the master's JSON; ``page``: its HTML, which alone has its version."""
     match = re.search(r'class="version"[^>]*>\s*([^<\s]+)', page)
-    theirs = match[1] if match else None
-    workers = document.get("aliveworkers", 0)
-    found = f"the master {address} is alive, version {theirs or 'unknown'}, with {workers} workers"
-    if theirs is not None and theirs.split(".")[:2] != ours.split(".")[:2]:
-        return fail(SPARK, f"{found}; Headgate has {ours}", f"Run Spark {ours} on the cluster.")
-    if not workers:
-        return fail(SPARK, found, "Start a Spark worker.")
-    return ok(SPARK, found)
+    theirs, workers = match[1] if match else "unknown", document.get("aliveworkers", 0)
+    found = f"the master {address} is alive, version {theirs}, with {workers} workers"
+    is_other = match is not None and theirs.split(".")[:2] != ours.split(".")[:2]
+    yield Finding(is_other, FAIL, f"{found}; Headgate has {ours}", f"Run Spark {ours} on the cluster.")
+    yield Finding(not workers, FAIL, found, "Start a Spark worker.")
+    yield Finding(True, OK, found)
 
 
 def check_python() -> Iterator[Finding]:
     """Driver and executors must have the same Python: 3.11 can't unpickle what 3.12 sends."""
-    ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if settings.SPARK_MASTER != "local" and settings.SPARK_PYTHON == "shipped":
-        yield ok(PYTHON, f"{ours}, sent with each application")
+    ours, is_local = f"{sys.version_info[0]}.{sys.version_info[1]}", settings.SPARK_MASTER == "local"
+    if not is_local and settings.SPARK_PYTHON == "shipped":
+        yield Finding(True, OK, f"{ours}, sent with each application")
         return
     program = os.environ.get("PYSPARK_PYTHON", sys.executable)
     command = [program, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     try:
         theirs = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        yield fail(PYTHON, f"{program} does not run", "Correct PYSPARK_PYTHON.")
+        yield Finding(True, FAIL, f"{program} does not run", "Correct PYSPARK_PYTHON.")
         return
-    if theirs != ours:
-        yield fail(PYTHON, f"{program} is {theirs}, Headgate's is {ours}", "Point PYSPARK_PYTHON to the same version.")
-    elif settings.SPARK_MASTER == "local":
-        yield ok(PYTHON, f"{program} is {theirs}, as Headgate's")
-    else:
-        advice = f"Check it on each machine: {os.path.basename(program)} --version, and that the packages are alike."
-        yield warn(PYTHON, f"{theirs} here; HEADGATE_SPARK_PYTHON is installed, so executors have their own", advice)
+    found = f"{program} is {theirs}, Headgate's is {ours}"
+    yield Finding(theirs != ours, FAIL, found, "Point PYSPARK_PYTHON to the same version.")
+    advice = f"Check it on each machine: {os.path.basename(program)} --version, and that the packages are alike."
+    own = f"{theirs} here; HEADGATE_SPARK_PYTHON is installed, so executors have their own"
+    yield Finding(theirs == ours and not is_local, WARN, own, advice)
+    yield Finding(True, OK, found)

@@ -18,12 +18,9 @@ from django.core.mail import get_connection
 
 from controlplane.common import mail
 from controlplane.common.database import clock
-from controlplane.operations.doctor.findings import Finding, fail, ok, skipped, warn
+from controlplane.operations.doctor.findings import FAIL, OK, SKIPPED, WARN, Finding
 from controlplane.tasks.models import Host
 
-VALKEY, WEB, WORKERS, BEAT, HOSTS, MAIL, TASKS = (
-    *("Valkey", "web", "workers", "beat", "hosts", "mail", "task folder"),
-)
 TIMEOUT_S = 3.0
 BEAT_S = 5.0  # its shortest period is two seconds
 LONG_QUEUE = 1_000
@@ -42,34 +39,31 @@ def check_valkey() -> Iterator[Finding]:
         with _valkey() as client:
             info: Any = client.info()
     except (redis.RedisError, OSError) as error:
-        yield fail(VALKEY, f"it does not answer: {error}", "Check HEADGATE_REDIS_URL, the server and the network.")
+        advice = "Check HEADGATE_REDIS_URL, the server and the network."
+        yield Finding(True, FAIL, f"it does not answer: {error}", advice)
         return
-    name = "Valkey" if "valkey_version" in info else "Redis"
     version = info.get("valkey_version") or info.get("redis_version")
-    policy = info.get("maxmemory_policy", "noeviction")
-    if int(info.get("maxmemory", 0)) and policy != "noeviction":
-        found = f"{name} {version} may throw jobs away: maxmemory-policy is {policy}"
-        yield warn(VALKEY, found, "Set it to noeviction: it holds the queue.")
-    elif info.get("role") not in (None, "master"):
-        yield fail(VALKEY, f"{name} {version} is a replica", "Point HEADGATE_REDIS_URL at the primary.")
-    else:
-        yield ok(VALKEY, f"{name} {version}, {info.get('used_memory_human', '?')} in use")
+    name = f"{'Valkey' if 'valkey_version' in info else 'Redis'} {version}"
+    is_replica, policy = info.get("role") not in (None, "master"), info.get("maxmemory_policy", "noeviction")
+    yield Finding(is_replica, FAIL, f"{name} is a replica", "Point HEADGATE_REDIS_URL at the primary.")
+    forgets = int(info.get("maxmemory", 0)) and policy != "noeviction"
+    found = f"{name} may throw jobs away: maxmemory-policy is {policy}"
+    yield Finding(forgets, WARN, found, "Set it to noeviction: it holds the queue.")
+    yield Finding(True, OK, f"{name}, {info.get('used_memory_human', '?')} in use")
 
 
 def check_web() -> Iterator[Finding]:
     """Whether applications reach it, asked from here."""
+    url = settings.INTERNAL_URL
     try:
-        answer = httpx2.get(f"{settings.INTERNAL_URL}/readyz", timeout=TIMEOUT_S, trust_env=False)
+        status = httpx2.get(f"{url}/readyz", timeout=TIMEOUT_S, trust_env=False).status_code
     except httpx2.HTTPError as error:
-        found = f"{settings.INTERNAL_URL} does not answer: {type(error).__name__}"
-        yield fail(WEB, found, "Start the web process, or correct HEADGATE_INTERNAL_URL.")
+        advice = "Start the web process, or correct HEADGATE_INTERNAL_URL."
+        yield Finding(True, FAIL, f"{url} does not answer: {type(error).__name__}", advice)
         return
-    if answer.status_code == 200:
-        yield ok(WEB, f"{settings.INTERNAL_URL} is ready")
-    elif answer.status_code == 400:
-        yield fail(WEB, f"{settings.INTERNAL_URL} refuses its own name", "Add it to HEADGATE_ALLOWED_HOSTS.")
-    else:
-        yield fail(WEB, f"{settings.INTERNAL_URL} answers {answer.status_code}", "See the log of the web process.")
+    yield Finding(status == 400, FAIL, f"{url} refuses its own name", "Add it to HEADGATE_ALLOWED_HOSTS.")
+    yield Finding(status not in (200, 400), FAIL, f"{url} answers {status}", "See the log of the web process.")
+    yield Finding(True, OK, f"{url} is ready")
 
 
 def check_jobs() -> Iterator[Finding]:
@@ -78,16 +72,14 @@ def check_jobs() -> Iterator[Finding]:
     try:
         ask = current_app.control.inspect(timeout=TIMEOUT_S)
         consumed: Any = ask.active_queues() or {}
-        lengths = _lengths(queues)
-        before: Any = ask.stats() or {}
+        lengths, before = _lengths(queues), ask.stats() or {}
         time.sleep(BEAT_S)
-        after: Any = ask.stats() or {}
-        grown = sum(_lengths(queues).values()) - sum(lengths.values())
+        after, grown = ask.stats() or {}, sum(_lengths(queues).values()) - sum(lengths.values())
     except (redis.RedisError, OSError, *current_app.connection().connection_errors):
-        yield from (skipped(name, "Valkey does not answer") for name in (WORKERS, BEAT))
+        yield from (Finding(True, SKIPPED, "Valkey does not answer", check=name) for name in ("workers", "beat"))
         return
     yield from judge_workers(queues, {w: [q["name"] for q in qs] for w, qs in consumed.items()}, lengths)
-    yield judge_beat(before, after, grown)
+    yield from judge_beat(before, after, grown)
 
 
 def _lengths(queues: Sequence[str]) -> dict[str, int]:
@@ -99,67 +91,60 @@ def judge_workers(
     queues: Sequence[str], consumed: Mapping[str, Sequence[str]], lengths: Mapping[str, int]
 ) -> Iterator[Finding]:
     """``consumed``: of each worker that answers, its queues. ``lengths``: jobs that wait, by queue."""
-    if not consumed:
-        yield fail(WORKERS, "none answers", "Start a worker: celery -A controlplane.config worker.")
-        return
-    nobody = [queue for queue in queues if not any(queue in names for names in consumed.values())]
-    if nobody:
-        yield fail(WORKERS, f"nobody consumes {', '.join(nobody)}", "Start a worker for it: -Q with its name.")
+    yield Finding(not consumed, FAIL, "none answers", "Start a worker: celery -A controlplane.config worker.")
+    nobody = ", ".join(q for q in queues if not any(q in names for names in consumed.values()))
+    advice = "Start a worker for it: -Q with its name."
+    yield Finding(consumed and nobody, FAIL, f"nobody consumes {nobody}", advice)
+    advice = "Start more workers, or look for jobs that hang."
     for queue, length in lengths.items():
-        if length > LONG_QUEUE:
-            yield warn(WORKERS, f"{length} jobs wait in {queue}", "Start more workers, or look for jobs that hang.")
-    if not nobody:
-        yield ok(WORKERS, f"{', '.join(sorted(consumed))}: every queue is consumed")
+        yield Finding(consumed and length > LONG_QUEUE, WARN, f"{length} jobs wait in {queue}", advice)
+    yield Finding(True, OK, f"{', '.join(sorted(consumed))}: every queue is consumed")
 
 
-def judge_beat(before: Stats, after: Stats, grown: int) -> Finding:
+def judge_beat(before: Stats, after: Stats, grown: int) -> Iterator[Finding]:
     """By the jobs that workers have done in ``BEAT_S``, and by how many more wait."""
     both = before.keys() & after.keys()
     done = sum(sum(after[w]["total"].values()) - sum(before[w]["total"].values()) for w in both)
-    if done > 0 or grown > 0:
-        return ok(BEAT, f"{max(0, done) + max(0, grown)} jobs came in {BEAT_S:g} s")
-    return fail(BEAT, f"no job came in {BEAT_S:g} s", "Start beat: celery -A controlplane.config beat.")
+    jobs, advice = max(0, done) + max(0, grown), "Start beat: celery -A controlplane.config beat."
+    yield Finding(not jobs, FAIL, f"no job came in {BEAT_S:g} s", advice, "beat")
+    yield Finding(True, OK, f"{jobs} jobs came in {BEAT_S:g} s", check="beat")
 
 
 def check_hosts() -> Iterator[Finding]:
     """Uses Django's connection."""
-    hosts = [(host.name, host.seen_at) for host in Host.objects.order_by("name")]
-    yield judge_hosts(hosts, clock())
+    return judge_hosts(list(Host.objects.order_by("name").values_list("name", "seen_at")), clock())
 
 
-def judge_hosts(hosts: Sequence[tuple[str, datetime]], now: datetime) -> Finding:
+def judge_hosts(hosts: Sequence[tuple[str, datetime]], now: datetime) -> Iterator[Finding]:
     live = [name for name, seen_at in hosts if now - seen_at < settings.TASK_HEARTBEAT_TIMEOUT]
-    gone = sorted({name for name, _ in hosts} - set(live))
-    rest = f"; without one: {', '.join(gone)}" if gone else ""
-    if not live:
-        return fail(HOSTS, f"no host has a worker that renews its lease{rest}", "Start a worker, and see its log.")
-    return ok(HOSTS, f"with a worker: {', '.join(live)}{rest}")
+    gone = ", ".join(sorted({name for name, _ in hosts} - set(live)))
+    rest = f"; without one: {gone}" if gone else ""
+    found = f"no host has a worker that renews its lease{rest}"
+    yield Finding(not live, FAIL, found, "Start a worker, and see its log.")
+    yield Finding(True, OK, f"with a worker: {', '.join(live)}{rest}")
 
 
 def check_mail() -> Iterator[Finding]:
     """Connects and logs in; sends nothing."""
-    if not mail.is_configured():
-        yield ok(MAIL, "HEADGATE_EMAIL_URL is not set: no mail is sent")
-        return
+    yield Finding(not mail.is_configured(), OK, "HEADGATE_EMAIL_URL is not set: no mail is sent")
     place = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
-        with get_connection():
-            yield ok(MAIL, f"{place} accepts the login" if settings.EMAIL_HOST_USER else f"{place} answers")
+        if mail.is_configured():
+            get_connection().open()
     except (smtplib.SMTPException, OSError) as error:
-        yield fail(MAIL, f"{place}: {mail.reason_of(error)}", "Check HEADGATE_EMAIL_URL and the mail server.")
+        advice = "Check HEADGATE_EMAIL_URL and the mail server."
+        yield Finding(True, FAIL, f"{place}: {mail.reason_of(error)}", advice)
+    yield Finding(True, OK, f"{place} accepts the login" if settings.EMAIL_HOST_USER else f"{place} answers")
 
 
 def check_task_folder() -> Iterator[Finding]:
     folder = settings.TASK_DIR
-    if not folder.is_dir():
-        yield warn(TASKS, f"{folder} does not exist on this host", "The worker makes it; web needs it for logs.")
-        return
-    if not os.access(folder, os.W_OK | os.X_OK):
-        yield fail(TASKS, f"{folder} can't be written", "Give it to the user of the worker.")
-        return
-    free = shutil.disk_usage(folder).free
+    free = shutil.disk_usage(folder if folder.is_dir() else "/").free
+    advice = "The worker makes it; web needs it for logs."
+    yield Finding(not folder.is_dir(), WARN, f"{folder} does not exist on this host", advice)
+    is_foreign = folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK)
+    yield Finding(is_foreign, FAIL, f"{folder} can't be written", "Give it to the user of the worker.")
     found = f"{folder}, {free / 1024**3:.1f} GiB free"
-    if free < FREE_BYTES:
-        yield fail(TASKS, found, "Make room: logs of tasks are written there.")
-    else:
-        yield ok(TASKS, found)
+    is_full = folder.is_dir() and free < FREE_BYTES
+    yield Finding(is_full, FAIL, found, "Make room: logs of tasks are written there.")
+    yield Finding(True, OK, found)

@@ -4,41 +4,35 @@ from __future__ import annotations
 
 from django.db import DatabaseError
 
-from controlplane.operations.doctor import configuration, metadata_store, outside, processes
-from controlplane.operations.doctor.findings import Check, Finding, State, run_one, run_side_by_side, skipped
+from controlplane.operations.doctor import outside, processes
+from controlplane.operations.doctor.configuration import check_settings
+from controlplane.operations.doctor.findings import FAIL, SKIPPED, Check, Finding, run_one, run_side_by_side
+from controlplane.operations.doctor.metadata_store import NAME, check_metadata_store
 
-LIMIT_S = 20.0  # of each check
+LIMIT_S = 20.0
+CHECKS: dict[str, Check] = {
+    "Valkey": processes.check_valkey,
+    "web": processes.check_web,
+    "workers": processes.check_jobs,
+    "mail": processes.check_mail,
+    "task folder": processes.check_task_folder,
+    "deep storage": outside.check_deep_storage,
+    "Java": outside.check_java,
+    "Spark": outside.check_spark,
+    "Python of executors": outside.check_python,
+}
 
 
 def examine() -> list[Finding]:
     """Every finding, settings first. What needs the metadata store is skipped where that does not answer."""
-    findings = run_one(Check(configuration.NAME, configuration.check_settings))
-    store = run_one(Check(metadata_store.NAME, metadata_store.check_metadata_store))
-    findings += store
-    side_by_side = [
-        Check(processes.VALKEY, processes.check_valkey),
-        Check(processes.WEB, processes.check_web),
-        Check(processes.WORKERS, processes.check_jobs),
-        Check(processes.MAIL, processes.check_mail),
-        Check(processes.TASKS, processes.check_task_folder),
-        Check(outside.DEEP_STORAGE, outside.check_deep_storage),
-        Check(outside.JAVA, outside.check_java),
-        Check(outside.SPARK, outside.check_spark),
-        Check(outside.PYTHON, outside.check_python),
-    ]
-    if store[0].state is State.FAIL and store[0].check == metadata_store.NAME and len(store) == 1:
-        findings += [skipped(name, "PostgreSQL does not answer") for name in (processes.HOSTS, "Kafka")]
-    else:
-        findings += _from_store(side_by_side)
-    return findings + run_side_by_side(side_by_side, LIMIT_S)
-
-
-def _from_store(side_by_side: list[Check]) -> list[Finding]:
-    """What the store says at once; what it knows of others is added to ``side_by_side``."""
+    findings, checks = run_one("settings", check_settings), CHECKS
+    findings += (store := run_one(NAME, check_metadata_store))
+    why = "PostgreSQL does not answer" if [f.state for f in store] == [FAIL] else ""
     try:
-        faults, kafka = outside.kafka_checks()
-        hosts = list(processes.check_hosts())
+        if not why:
+            hosts, checks = [*processes.check_hosts()], {**CHECKS, **outside.kafka_checks()}
+            findings += run_one("hosts", lambda: hosts)
     except DatabaseError:
-        return [skipped(name, "the tables can't be read") for name in (processes.HOSTS, "Kafka")]
-    side_by_side += kafka
-    return hosts + faults
+        why = "the tables can't be read"
+    findings += [Finding(True, SKIPPED, why, check=name) for name in ("hosts", "Kafka") if why]
+    return findings + run_side_by_side(checks, LIMIT_S)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from controlplane.operations.doctor.findings import Finding, State, without_secrets
+from controlplane.operations.doctor.findings import FAIL, OK, SKIPPED, WARN, Finding, without_secrets
 from controlplane.operations.doctor.run import examine
 
-_MARKS = {State.OK: "ok  ", State.WARN: "warn", State.FAIL: "FAIL", State.SKIPPED: "skip"}
+_MARKS = {OK: "ok  ", WARN: "warn", FAIL: "FAIL", SKIPPED: "skip"}
+_SHOWN = ("check", "state", "found", "advice")
 
 
 class Command(BaseCommand):
@@ -23,11 +23,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         findings = examine()
-        failed = sum(f.state is State.FAIL for f in findings)
+        failed = sum(f.state == FAIL for f in findings)
         if options["json"]:
-            text = json.dumps({"ok": not failed, "findings": [asdict(f) for f in findings]}, indent=2)
+            shown = [{name: getattr(f, name) for name in _SHOWN} for f in findings]
+            text = json.dumps({"ok": not failed, "findings": shown}, indent=2)
         else:
-            warned = sum(f.state is State.WARN for f in findings)
+            warned = sum(f.state == WARN for f in findings)
             summary = f"{len(findings)} findings: {failed} to be mended, {warned} warnings"
             text = "\n".join([*map(_line, findings), summary])
         self.stdout.write(without_secrets(text))
