@@ -24,7 +24,7 @@ async function druidFunctions() {
 
 // The names on the allow-list of SQL's functions, without operators.
 async function sqlFunctions() {
-  const blocks = { "query/functions": "_MORE_SCALARS _AGGREGATES _WINDOWS", "decode/scalar_functions": "_NUMBERS _TEXTS _TIMES _VALUES" };
+  const blocks = { "query/functions": "_MORE_SCALARS _AGGREGATES _WINDOWS _SKETCHES", "decode/scalar_functions": "_NUMBERS _TEXTS _TIMES _VALUES" };
   const names = new Set();
   for (const [file, wanted] of Object.entries(blocks)) {
     const code = await readFile(`../../ingestion/${file}.py`, "utf8");

@@ -15,6 +15,7 @@ from ingestion.query.druid.translate import TableColumns, translate
 from ingestion.query.druid.values import kind_of_type
 from ingestion.query.duckdb_tree import check_tree
 from ingestion.query.statement import RESERVED, Refused, Statement, plain_text, read_statement, view_name
+from ingestion.query.stored_sketches import without_python
 from ingestion.query.sys_conditions import add_sys_conditions
 from ingestion.query.time_bounds import time_bounds
 from ingestion.segments.deep_storage import open_deep_storage
@@ -228,7 +229,7 @@ def refusal_of(error: duckdb.Error, asked: SqlStatement, order: SqlOrder) -> tup
     text = str(error)
     if isinstance(error, _OF_FILES) or _names_file(text, order):
         return "A segment's file can't be read. The log of the web process has the cause.", True
-    return shorten(plain_text(text).strip()), False
+    return shorten(without_python(plain_text(text)).strip()), False
 
 
 def shorten(text: str) -> str:

@@ -31,5 +31,10 @@ json_group_array json_group_object json_group_structure
 _WINDOWS = """
 row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value fill
 """
-FUNCTIONS = ALLOWED | frozenset(" ".join((_MORE_SCALARS, _AGGREGATES, _WINDOWS)).split())
+# These are Headgate's own: see ``stored_sketches``.
+_SKETCHES = """
+sketch_distinct sketch_quantile sketch_rank
+"""
+SKETCH_FUNCTIONS = tuple(_SKETCHES.split())
+FUNCTIONS = ALLOWED | frozenset(" ".join((_MORE_SCALARS, _AGGREGATES, _WINDOWS, *SKETCH_FUNCTIONS)).split())
 TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series"})

@@ -17,6 +17,7 @@ from ingestion.query.druid import output as druid_output
 from ingestion.query.engine import open_locked, plan_of, read_checked, read_with_columns, refusal_of, shorten
 from ingestion.query.output import BATCH_ROWS, Result
 from ingestion.query.statement import Refused, Statement
+from ingestion.query.stored_sketches import add_sketch_functions
 from ingestion.segments.errors import DeepStorageError
 from ingestion.specs.base import Message
 from ingestion.specs.messages.sql import SqlHead, SqlOrder, SqlStatement, SqlTables, SqlTail
@@ -81,6 +82,7 @@ def _limit(asked: SqlStatement) -> None:
 def _run(asked: SqlStatement, statement: Statement, order: SqlOrder, answers: BinaryIO) -> None:
     try:
         engine = open_locked(asked, order)
+        add_sketch_functions(engine, statement.sql)
         if statement.explain:
             _send(answers, SqlHead(plan=plan_of(engine, statement)))
             return

@@ -23,7 +23,8 @@ from controlplane.segments.models import Segment
 from controlplane.teams.models import AuditEntry
 from tests.support.django_cast import PASSWORD, Cast
 from tests.support.druid_sql import cases, on_cluster
-from tests.support.sql import druid_rows
+from tests.support.sql import ADDRESS as SQL
+from tests.support.sql import druid_rollup, druid_rows
 from tests.support.waiting import wait_for
 
 ADDRESS = "/druid/v2/sql"
@@ -70,6 +71,10 @@ def error(client: Client, query: str, status: int = 400, **body: Any) -> dict[st
     assert response.status_code == status, text_of(response)
     found: dict[str, Any] = json.loads(text_of(response))
     return found
+
+
+def run_sql(client: Client, query: str) -> Any:
+    return json.loads(text_of(client.post(SQL, json.dumps({"query": query}), content_type="application/json")))
 
 
 def test_tables_of_the_cluster_are_druids(clients: dict[str, Client], wiki: Datasource) -> None:
@@ -122,6 +127,30 @@ def test_rights_masks_and_the_audit_trail_are_those_of_sql(
     assert answer(clients["viewer"], "SELECT MAX(page) AS p, MAX(delta) AS d FROM wiki") == [{"p": None, "d": 149}]
     entry = AuditEntry.objects.filter(action="query").latest("id")
     assert "MAX(delta)" in str(entry.detail)
+
+
+def test_stored_sketches_are_read(clients: dict[str, Client], cast: Cast, tmp_path: Path, settings: Any) -> None:
+    """By Druid's functions and by ours; a user who may not see them reads none."""
+    druid_rollup(cast.alpha, tmp_path, settings)
+    asked = (
+        "SELECT APPROX_COUNT_DISTINCT_DS_HLL(pages_hll) AS h, APPROX_COUNT_DISTINCT_DS_THETA(pages_theta) AS t, "
+        "APPROX_QUANTILE_DS(deltas, 0.5) AS q FROM wiki_rollup WHERE country = 'FR'"
+    )
+    [case] = [case for case in cases() if case["body"]["query"] == asked]
+    assert answer(clients["operator"], asked) == case["answer"] == [{"h": 10, "t": 10, "q": -6.0}]
+    everyone = asked.removesuffix(" WHERE country = 'FR'")
+    assert answer(clients["viewer"], everyone) == [{"h": 0, "t": 0, "q": "NaN"}]
+    ours = "SELECT sketch_distinct(list(pages_hll), 'hll'), sketch_quantile(list(deltas), 0), {} FROM wiki_rollup"
+    columns = {"hll": "sketch_rank(list(deltas), -1)", "wrong": "sketch_distinct(list(pages_hll), 'theta')"}
+    columns |= {"kind": "sketch_distinct(list(deltas), 'x')", "text": "sketch_quantile([encode('no sketch')], 0.5)"}
+    found = {name: run_sql(clients["operator"], ours.format(column)) for name, column in columns.items()}
+    [row] = found.pop("hll")["rows"]
+    assert row == [pytest.approx(20, abs=1e-3), -150.0, 0.5]
+    assert {name: problem["detail"] for name, problem in found.items()} == {
+        "wrong": "Invalid Input Error: A value is no theta sketch.",
+        "kind": "Invalid Input Error: sketch_distinct takes the kind 'hll' or 'theta'.",
+        "text": "Invalid Input Error: A value is no quantiles sketch.",
+    }
 
 
 def test_only_the_files_of_the_time_range_are_read(clients: dict[str, Client], wiki: Datasource) -> None:

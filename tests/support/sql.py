@@ -15,11 +15,12 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Column, Segment, SegmentSchema, fingerprint
 from controlplane.teams.models import Team
 from ingestion.segments.local import LocalStorage
+from ingestion.sketches.types import SKETCH_TYPES, sketches
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.column_ids import ids_in
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import sum_intervals
-from tests.support.druid_sql import DATASOURCE, table
+from tests.support.druid_sql import DATASOURCE, ROLLUP, rollup, table
 
 ADDRESS = "/api/v1/sql/"
 DAYS = 3
@@ -58,6 +59,21 @@ def druid_rows(team: Team, place: Path, settings: Any) -> Datasource:
     columns = {name: rows[name] for name in rows.column_names if name != "__time"}
     desk.add(batch_of([ms - JUNE_MS for ms in rows["ms"].to_pylist()], **columns))
     datasource = Datasource.objects.create(name=DATASOURCE, team=team)
+    register(datasource, desk.write())
+    desk.index.close()
+    return datasource
+
+
+def druid_rollup(team: Team, place: Path, settings: Any) -> Datasource:
+    """The sketches that the recorded Druid had."""
+    desk = Desk(place, schema_of())
+    settings.DEEP_STORAGE = str(desk.deep)
+    rows = rollup()
+    kinds = {"pages_hll": "HLLSketch", "pages_theta": "thetaSketch", "deltas": "quantilesDoublesSketch"}
+    columns = {n: sketches(rows[n].combine_chunks(), SKETCH_TYPES[f"COMPLEX<{kind}>"]) for n, kind in kinds.items()}
+    times = [int(at.timestamp() * 1000) - JUNE_MS for at in rows["__time"].to_pylist()]
+    desk.add(batch_of(times, country=rows["country"].combine_chunks(), **columns))
+    datasource = Datasource.objects.create(name=ROLLUP, team=team)
     register(datasource, desk.write())
     desk.index.close()
     return datasource

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from ingestion.query.druid import times
 from ingestion.query.druid.functions import AGGREGATES, filled, templates
+from ingestion.query.druid.sketches import OF_VALUES, SKETCH_FUNCTIONS, filtered, sketched
 from ingestion.query.druid.values import Kind, Refused, call, kind_of, of_kind, sql
 
 _LONGS = {"BIGINT", "INT", "SMALLINT", "TINYINT"}
@@ -17,6 +18,7 @@ _WHY = {
     "BLOOM_FILTER": "Bloom filters are not made here.",
     "BLOOM_FILTER_TEST": "Bloom filters are not read here.",
 }
+_PICK = {"ANY_VALUE", "LATEST_BY", "EARLIEST_BY"}  # take a row's value as it is
 _SKETCHES = ("_DS_", "DS_", "HLL_SKETCH", "THETA_SKETCH", "TDIGEST", "SPECTATOR")
 _ANY = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.In, exp.Between)
 # What has the kind of its first part.
@@ -61,6 +63,8 @@ class Rewriter:
         rule = _RULES.get(type(node))
         if rule is not None:
             return rule(self, node)
+        if isinstance(node, (exp.Filter, exp.Window)) and (found := filtered(node)) is not None:
+            return found
         if isinstance(node, _CONDITIONS):
             return of_kind("boolean", node)
         if isinstance(node, _TRANSPARENT):
@@ -195,7 +199,7 @@ class Rewriter:
         if name in ("MV_CONTAINS", "ARRAY_CONTAINS") and len(arguments) == 2:
             every = kind_of(arguments[1]) in ("array", "mv")
             return of_kind("boolean", call("list_has_all" if every else "list_contains", *arguments))
-        return self._of_table(name, arguments)
+        return sketched(name, arguments) or self._of_table(name, arguments)
 
     def _of_table(self, name: str, arguments: list[exp.Expr]) -> exp.Expr:
         known = {count: found for (known_name, count), found in templates().items() if known_name == name}
@@ -205,6 +209,7 @@ class Rewriter:
         if found is None:
             raise Refused(f"{name} takes {' or '.join(map(str, sorted(known)))} arguments, not {len(arguments)}.")
         kind, template = found
+        _check_sketches(name, arguments)
         lists = [place for place, argument in enumerate(arguments) if kind_of(argument) == "mv"]
         if lists == [0] and kind == "text" and name not in AGGREGATES and not _takes_lists(name):
             each = filled(template, [exp.column("v"), *arguments[1:]])
@@ -228,6 +233,14 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
         first, *others = found[0].expressions
         found = [of_kind(kind_of(first), exp.Distinct(expressions=[first.copy()])), *others, *found[1:]]
     return found
+
+
+def _check_sketches(name: str, arguments: list[exp.Expr]) -> None:
+    """Bytes would be taken for values."""
+    kinds = {kind_of(argument) for argument in arguments}
+    counts_rows = name == "COUNT" and not isinstance(arguments[0], exp.Distinct)
+    if kinds & OF_VALUES or ("sketch" in kinds and name in AGGREGATES - _PICK and not counts_rows):
+        raise Refused(f"{name} of a sketch is not supported. Use functions such as APPROX_COUNT_DISTINCT_DS_HLL.")
 
 
 def _takes_lists(name: str) -> bool:
@@ -269,7 +282,7 @@ def _as_long(value: exp.Expr, kind: Kind) -> exp.Expr:
 
 def _refusal(name: str) -> str:
     if any(part in name for part in _SKETCHES):
-        return f"{name} is not supported: sketches are not computed here."
+        return f"{name} is not supported. The functions of sketches are {', '.join(SKETCH_FUNCTIONS)}."
     return " ".join([f"{name} is not supported.", *([_WHY[name]] if name in _WHY else [])])
 
 

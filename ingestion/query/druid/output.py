@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -76,6 +77,8 @@ class _Values:
             return int(value) if value == value.to_integral_value() else float(value)
         if isinstance(value, float) and not math.isfinite(value):
             return finite(value)
+        if isinstance(value, bytes):  # a sketch
+            return json.dumps(base64.b64encode(value).decode())
         return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 

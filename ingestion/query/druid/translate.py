@@ -14,6 +14,7 @@ from sqlglot import exp, parse_one
 from ingestion.query.druid.expressions import Rewriter
 from ingestion.query.druid.functions import AGGREGATES
 from ingestion.query.druid.parser import parse
+from ingestion.query.druid.sketches import check_result
 from ingestion.query.druid.values import Kind, Refused, kind_of, of_kind, sql
 from ingestion.specs.messages.sql import DruidStatement
 
@@ -101,6 +102,8 @@ class _Translator:
         for place, value in enumerate(list(node.expressions)):
             found = self._expression(value, scope)
             inner = found.this if isinstance(found, exp.Alias) else found
+            if top:
+                check_result(inner)
             if top and kind_of(inner) == "mv":
                 inner = of_kind("text", _shown(inner))
             is_named = isinstance(inner, exp.Star) or (

@@ -9,11 +9,12 @@ from sqlglot import exp, parse_one
 
 from ingestion.query.statement import Refused as Refused
 
-# ``mv``: a dimension of several values; ``array``: a value that is one list; empty: not known yet.
-Kind = Literal["", "long", "double", "text", "boolean", "time", "mv", "array", "json", "interval", "null"]
+_Sketch = Literal["hll", "theta", "quantiles", "sketch", "sketches"]
+# ``mv``: a dimension of several values; ``array``: a value that is one list; empty: not known yet. See ``sketches``.
+Kind = Literal["", "long", "double", "text", "boolean", "time", "mv", "array", "json", "interval", "null", _Sketch]
 SpecialFunction = Callable[[list[exp.Expr], str], exp.Expr]  # its arguments, and the query's time zone
 _KINDS: dict[str, Kind] = {"VARCHAR": "text", "BIGINT": "long", "DOUBLE": "double", "BOOLEAN": "boolean"}
-_KINDS |= {"TIMESTAMPTZ": "time", "VARCHAR[]": "mv"}
+_KINDS |= {"TIMESTAMPTZ": "time", "VARCHAR[]": "mv", "BLOB": "sketch"}
 
 
 def kind_of_type(name: str) -> Kind:
