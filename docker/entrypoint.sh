@@ -8,6 +8,14 @@ case $role in
 esac
 
 case $role in
+    web | worker | beat)
+        # Prometheus finds each container by its address, and asks for it by that name.
+        HEADGATE_ALLOWED_HOSTS="${HEADGATE_ALLOWED_HOSTS:-127.0.0.1,localhost},$(hostname -i | tr ' ' ',')"
+        export HEADGATE_ALLOWED_HOSTS
+        ;;
+esac
+
+case $role in
     web)
         # Django reads the proxy's headers itself, and only when HEADGATE_BEHIND_PROXY says that there is one.
         exec uvicorn controlplane.config.asgi:application --host 0.0.0.0 --port 8000 \

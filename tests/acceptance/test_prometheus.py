@@ -54,6 +54,7 @@ class Prometheus:
         config["scrape_configs"] = [job for job in config["scrape_configs"] if job["job_name"] != "headgate-jobs"]
         for job in config["scrape_configs"]:
             job["authorization"] = {"credentials_file": str(token)}
+            job.pop("dns_sd_configs", None)
             job["static_configs"] = [{"targets": [house.web.url.removeprefix("http://")]}]
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         port = house.home.ports.assign("prometheus")

@@ -27,6 +27,7 @@ BY_TAG = {
     "prometheus": "prom/prometheus:v3.16.0",
     "grafana": "grafana/grafana:13.2.3",
 }
+SCALED = ("web", "worker", "beat")
 OTHERS = {*PINNED, *BY_TAG}
 REQUIRED = {
     "POSTGRES_PASSWORD",
@@ -267,7 +268,6 @@ def test_addresses_name_services_and_their_ports(services: dict[str, Any]) -> No
     assert "127.0.0.1" in environment["HEADGATE_ALLOWED_HOSTS"].split(",")  # the health check's
     assert environment["HEADGATE_SPARK_MASTER"] == services["spark-worker"]["command"][1]
     assert environment["HEADGATE_SPARK_MASTER"] == f"spark://{services['spark-master']['command'][2]}:7077"
-    assert environment["SPARK_LOCAL_HOSTNAME"] == services["worker"]["hostname"] == "worker"
 
 
 def test_kafka_is_one_node_with_share_groups(services: dict[str, Any]) -> None:
@@ -349,9 +349,9 @@ def run(tmp_path: Path) -> Any:
         program.write_text(f'#!/bin/sh\necho {name} "$@"\n')
         program.chmod(0o755)
 
-    def call(*arguments: str) -> list[str]:
+    def call(*arguments: str, **variables: str) -> list[str]:
         command = ["sh", str(PROJECT / "docker" / "entrypoint.sh"), *arguments]
-        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
 
     return call
@@ -381,7 +381,8 @@ def test_what_follows_the_first_word_is_handed_on(run: Any) -> None:
 
 
 def test_beat_keeps_its_schedule_where_its_volume_is(services: dict[str, Any], run: Any) -> None:
-    folder = mounts(services["beat"])["beat"]
+    """One without a name, so that two beats do not write one file."""
+    [folder] = services["beat"]["volumes"]
     assert f"-s {folder}/schedule" in run("beat")[0]
     assert folder in services["beat"]["healthcheck"]["test"][1]
 
@@ -389,7 +390,42 @@ def test_beat_keeps_its_schedule_where_its_volume_is(services: dict[str, Any], r
 def test_the_worker_asked_for_its_health_is_the_one_that_runs(services: dict[str, Any], run: Any) -> None:
     node = re.search(r"-n (\w+)@%h", run("worker")[0])
     assert node is not None
-    assert f"{node[1]}@{services['worker']['hostname']}" in services["worker"]["healthcheck"]["test"]
+    assert f'-d "{node[1]}@$$(hostname)"' in services["worker"]["healthcheck"]["test"][1]
+
+
+# Several containers of a service: docker compose up --scale worker=2 --scale beat=2 --scale web=2
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_nothing_of_a_container_is_the_same_in_the_next(services: dict[str, Any], name: str) -> None:
+    """A host's name is held by one host, and of a fixed port of the machine there is one."""
+    service = services[name]
+    assert not {"hostname", "container_name"} & set(service)
+    assert not {"HEADGATE_HOST_NAME", "SPARK_LOCAL_HOSTNAME"} & set(service["environment"])
+    published = [port.rsplit(":", 1)[0] for port in service.get("ports", [])]
+    assert published == (["127.0.0.1:${WEB_PORT:-8000}"] if name == "web" else []), "a variable may have a range"
+    assert set(mounts(service)) <= {"segments", "tasks"}, "all else is one container's"
+
+
+def test_prometheus_finds_each_container(services: dict[str, Any]) -> None:
+    """By the addresses of the service's name. The metrics of the store are asked for once, else sums are too large."""
+    jobs = yaml.safe_load((PROJECT / "docs" / "operations" / "prometheus.yml").read_text())["scrape_configs"]
+    found = {job["job_name"]: [(s["names"], s["port"]) for s in job.get("dns_sd_configs", [])] for job in jobs}
+    assert found == {"headgate": [], "headgate-web": [(["web"], 8000)], "headgate-jobs": [(["worker", "beat"], 9100)]}
+    assert {name for searches in found.values() for names, _ in searches for name in names} == set(SCALED)
+    assert all(s["type"] == "A" for job in jobs for s in job.get("dns_sd_configs", []))
+    assert jobs[0]["static_configs"] == [{"targets": ["web:8000"]}]
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_a_container_answers_to_its_own_addresses(run: Any, tmp_path: Path, name: str) -> None:
+    """Prometheus asks by them."""
+    (tmp_path / "hostname").write_text('#!/bin/sh\n[ "$*" = -i ] && echo 172.18.0.5 172.19.0.2\n')
+    (tmp_path / "hostname").chmod(0o755)
+    for program in ("uvicorn", "celery"):
+        (tmp_path / program).write_text('#!/bin/sh\necho "$HEADGATE_ALLOWED_HOSTS"\n')
+    assert run(name, HEADGATE_ALLOWED_HOSTS="a.example,web") == ["a.example,web,172.18.0.5,172.19.0.2"]
+    assert run(name, HEADGATE_ALLOWED_HOSTS="") == ["127.0.0.1,localhost,172.18.0.5,172.19.0.2"]
 
 
 def test_mail_and_logging_in_by_a_provider_can_be_set(services: dict[str, Any]) -> None:
