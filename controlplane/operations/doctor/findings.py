@@ -18,14 +18,14 @@ OK, WARN, FAIL, SKIPPED = "ok", "warn", "fail", "skipped"
 class Finding(NamedTuple):
     """What a check finds if ``applies``, and what to do: at once when it is FAIL, to look at it when it is WARN.
 
-    SKIPPED: it could not be checked. ``check``: a name, if it is not that of the check which runs.
+    SKIPPED: it could not be checked.
     """
 
     applies: object
     state: str
     found: str
     advice: str = ""
-    check: str = ""
+    check: str = ""  # a name, if it is not that of the check which runs
 
 
 Check = Callable[[], Iterable[Finding]]
