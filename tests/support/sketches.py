@@ -1,4 +1,4 @@
-"""What is in a serialised sketch, so that two can be compared: bytes of the same sketch may differ in their order."""
+"""Metrics that are sketches, and what is in a serialised one: bytes of the same sketch may differ in their order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from typing import Any
 
 import datasketches
 
+from ingestion.specs.schema.data_schema import DataSchema
+
 KINDS = {
     "HLLSketchBuild": "hll",
     "HLLSketchMerge": "hll",
     "thetaSketch": "theta",
     "quantilesDoublesSketch": "quantiles",
 }
+HLL: dict[str, Any] = {"type": "HLLSketchBuild", "name": "users", "fieldName": "u"}
+THETA: dict[str, Any] = {"type": "thetaSketch", "name": "theta", "fieldName": "u"}
+QUANTILES: dict[str, Any] = {"type": "quantilesDoublesSketch", "name": "times", "fieldName": "ms"}
+ALL = [{"type": "count", "name": "n"}, HLL, THETA, QUANTILES]
 _SET = 1  # the mode of an HLL sketch that has more coupons than a list; in the next one it estimates
+
+
+def schema_of(metrics: list[dict[str, Any]] = ALL, rollup: bool = True, **more: Any) -> DataSchema:
+    document = {
+        "dataSource": "d",
+        "timestampSpec": {"column": "t", "format": "millis"},
+        "dimensionsSpec": {"dimensions": ["d"]},
+        "metricsSpec": metrics,
+        "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "HOUR", "rollup": rollup},
+    }
+    return DataSchema.model_validate(document | more)
 
 
 def contents(how: str, stored: bytes) -> dict[str, Any]:
