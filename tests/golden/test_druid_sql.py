@@ -171,6 +171,11 @@ def test_a_filter_is_that_of_every_part_of_a_sketch(engine: duckdb.DuckDBPyConne
     assert answered(engine, {"query": query}) == [{"p": 114.0}]
 
 
+def test_a_size_may_be_a_parameter(engine: duckdb.DuckDBPyConnection) -> None:
+    body = {"query": "SELECT APPROX_COUNT_DISTINCT_DS_HLL(page, ?) AS d FROM wiki"}
+    assert answered(engine, body | {"parameters": [{"type": "INTEGER", "value": 12}]}) == [{"d": 20}]
+
+
 def test_stored_sketches_of_a_row_are_united(engine: duckdb.DuckDBPyConnection) -> None:
     query = "SELECT THETA_SKETCH_ESTIMATE(THETA_SKETCH_UNION(4096, pages_theta, pages_theta)) AS t FROM wiki_rollup"
     assert answered(engine, {"query": query}) == [{"t": 10.0}] * 15
@@ -185,6 +190,8 @@ def test_stored_sketches_of_a_row_are_united(engine: duckdb.DuckDBPyConnection) 
         "HLL_SKETCH_ESTIMATE(country)": "HLL_SKETCH_ESTIMATE takes a sketch of its kind, not",
         "THETA_SKETCH_ESTIMATE(THETA_SKETCH_NOT(pages_theta, DS_THETA(n)))": "sketches that the query makes of values",
         "HLL_SKETCH_UNION(12, 'HLL_4')": "sketches that the query makes of values",
+        "* FROM (SELECT DS_HLL(country) AS s FROM wiki_rollup) --": "can't show a sketch",
+        "CONCAT(DS_HLL(country), 'x')": "can't show a sketch",
         "DS_HLL(country, 22)": "lgK, a number from 4 to 21, not 22",
         "DS_QUANTILES_SKETCH(n, 100)": "a size that is a power of two, not 100",
         "APPROX_QUANTILE_DS(deltas, 1.5)": "a number from 0 to 1, not",

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ingestion.query.druid import times
 from ingestion.query.druid.functions import AGGREGATES, filled, templates
-from ingestion.query.druid.sketches import OF_VALUES, SKETCH_FUNCTIONS, filtered, sketched
+from ingestion.query.druid.sketches import OF_VALUES, SKETCH_FUNCTIONS, check_result, filtered, sketched
 from ingestion.query.druid.values import Kind, Refused, call, kind_of, of_kind, sql
 
 _LONGS = {"BIGINT", "INT", "SMALLINT", "TINYINT"}
@@ -121,6 +121,7 @@ class Rewriter:
         return of_kind("time", exp.Cast(this=value.copy(), to=exp.DataType.build("TIMESTAMPTZ", dialect="duckdb")))
 
     def _as_text(self, value: exp.Expr, kind: Kind) -> exp.Expr:
+        check_result(value)
         if kind == "time":
             zone = exp.Literal.string(self._zone)
             return sql("strftime(timezone(z, v), '%Y-%m-%d %H:%M:%S')", z=zone, v=value)

@@ -40,6 +40,7 @@ def sketched(name: str, arguments: list[exp.Expr]) -> exp.Expr | None:
 
 def _check_size(name: str, kind: Kind, size: exp.Expr) -> None:
     """An exact sketch has no use for it, but Druid refuses a wrong one."""
+    size = size.unnest()
     number = int(size.name) if isinstance(size, exp.Literal) and size.name.isdigit() else 0
     if kind == "hll" and not 4 <= number <= 21:
         raise Refused(f"{name} takes lgK, a number from 4 to 21, not {size.sql(dialect='duckdb')[:100]}.")

@@ -14,7 +14,7 @@ from sqlglot import exp, parse_one
 from ingestion.query.druid.expressions import Rewriter
 from ingestion.query.druid.functions import AGGREGATES
 from ingestion.query.druid.parser import parse
-from ingestion.query.druid.sketches import check_result
+from ingestion.query.druid.sketches import OF_VALUES, check_result
 from ingestion.query.druid.values import Kind, Refused, kind_of, of_kind, sql
 from ingestion.specs.messages.sql import DruidStatement
 
@@ -162,9 +162,9 @@ class _Translator:
         return self._columns_of(node.db, node.name) or {}
 
     def _expand_stars(self, node: exp.Select, scope: _Scope) -> None:
-        """Where a column of several values is among them: it is shown in another way."""
+        """Where a column of several values or a sketch is among them: it is shown in another way, or not."""
         written = list(node.expressions)
-        if not any("mv" in columns.values() for columns in scope.sources.values()):
+        if not any({"mv", *OF_VALUES} & set(columns.values()) for columns in scope.sources.values()):
             return
         found: list[exp.Expr] = []
         for value in written:
