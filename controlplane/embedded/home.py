@@ -73,7 +73,7 @@ class Home:
                 self.path / MARKER, f"State of an embedded Headgate stack. {command('clean')} deletes it.\n"
             )
 
-    def secret(self, name: str, make: Callable[[], str] = lambda: secrets.token_hex(20)) -> str:
+    def secret(self, name: str, make: Callable[[], str] = lambda: secrets.token_hex(32)) -> str:
         """A password that is made once and kept, readable by nobody else."""
         path = self.path / "secrets.json"
         stored = read_json(path)
