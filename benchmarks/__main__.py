@@ -36,6 +36,7 @@ NAMES = (
     "compaction",
     "batch",
     "soak",
+    "upgrade",
     "connector",
     "read",
     "catalog",

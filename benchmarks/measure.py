@@ -76,6 +76,20 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def longest_gaps(times: Sequence[datetime], steps: Sequence[tuple[str, datetime, datetime]]) -> dict[str, float]:
+    """Step → seconds without an event, the longest that fell into it; one that crosses its bounds counts whole.
+
+    ``times`` are in order, each step has its name, beginning and end. Without any event a step is one silence.
+    """
+    return {name: max(_gaps(times, begin, end), default=(end - begin).total_seconds()) for name, begin, end in steps}
+
+
+def _gaps(times: Sequence[datetime], begin: datetime, end: datetime) -> Iterator[float]:
+    for before, after in zip(times, [*times[1:], end], strict=False):
+        if before < end and after > begin:
+            yield (after - before).total_seconds()
+
+
 def published(house: House, datasource: str) -> int:
     """Rows so far. Asked of the metadata store: the web process is part of what is measured."""
     rows = house.sql(

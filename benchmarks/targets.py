@@ -120,5 +120,10 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         *_zero_targets("wrong"),
     ),
     "batch": (Target("ratio_spark", "at least", 1), *_EXACTLY_ONCE),
+    "upgrade": (
+        Target("longest_silence_s", "at most", 10),
+        *_EXACTLY_ONCE,
+        *_zero_targets("wrong", "client_errors"),
+    ),
     "soak": (*_EXACTLY_ONCE, *_zero_targets("wrong")),
 }

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.compaction:
         os.environ.update(LEASE)
     print(f"seed {seed}, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
-    with temporary_home() as home, _kill_leftovers(home):
+    with temporary_home() as home, kill_leftovers(home):
         house = House(home)
         try:
             killed = _kills(house, options.kills, random.Random(f"{seed} kills")) if options.kills else []
@@ -213,7 +213,7 @@ def _results(
 
 
 @contextmanager
-def _kill_leftovers(home: Home) -> Iterator[None]:
+def kill_leftovers(home: Home) -> Iterator[None]:
     """However it ends, no process of this home goes on: those that sleep, and those that nobody waits for, too."""
     try:
         yield

@@ -62,6 +62,11 @@ def environment(
     return {**{name: value for name, value in os.environ.items() if name not in hidden}, **settings}
 
 
+def _code(env: Environment) -> Path:
+    """Where the code is that a process runs: Python looks in its folder first, then in PYTHONPATH."""
+    return Path(env["PYTHONPATH"])
+
+
 def login_password(home: Home) -> str:
     return home.secret("login_password")
 
@@ -77,9 +82,9 @@ def prepare_database(home: Home, env: Environment, cancel: threading.Event | Non
 
 
 def _manage(home: Home, env: Environment, cancel: threading.Event | None, *arguments: str) -> None:
-    log, command = home.log("migrate"), [*MANAGE, *arguments]
+    log, command, folder = home.log("migrate"), [*MANAGE, *arguments], _code(env)
     try:
-        code = run_to_end(command, log, timeout_s=MANAGE_TIMEOUT_S, cancel=cancel, environment=env, folder=PROJECT)
+        code = run_to_end(command, log, timeout_s=MANAGE_TIMEOUT_S, cancel=cancel, environment=env, folder=folder)
     except TimeoutError:
         raise ServiceFailed(f"manage.py {arguments[0]}", f"took more than {MANAGE_TIMEOUT_S:g} s", log) from None
     if code != 0:
@@ -118,7 +123,7 @@ class Web(Service):
         command = [sys.executable, "-m", "uvicorn", "controlplane.config.asgi:application"]
         command += ["--host", LOOPBACK, "--port", str(self.port), "--timeout-graceful-shutdown", "3"]
         command += ["--no-access-log", "--no-proxy-headers"]
-        return Child(command, self.log, environment=self._environment, folder=PROJECT)
+        return Child(command, self.log, environment=self._environment, folder=_code(self._environment))
 
     def _is_ready(self) -> bool:
         try:
@@ -142,7 +147,7 @@ class Celery(Service):
 
     def _launch(self) -> Child:
         command = [sys.executable, "-m", "celery", "-A", "controlplane.config", *self._arguments()]
-        return Child(command, self.log, environment=self._environment, folder=PROJECT)
+        return Child(command, self.log, environment=self._environment, folder=_code(self._environment))
 
     def _is_ready(self) -> bool:
         return self._child is not None and self.ready_words in self._child.output()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import threading
 import time
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,13 +14,15 @@ class FaultProxy:
     """Listens on 127.0.0.1. ``fault`` applies to paths that contain ``where``: pass, refuse, lose_answer, cut.
 
     ``refuse`` answers 500 without passing on; ``lose_answer`` passes on and closes the connection without an answer;
-    ``cut`` closes it at once. ``hits`` counts requests to which the fault was done.
+    ``cut`` closes it at once. ``hits`` counts requests to which the fault was done, ``refusals`` answers of the
+    upstream from 400 on, by status and last part of the path.
     """
 
     def __init__(self, upstream_port: int) -> None:
         self.fault = "pass"
         self.where = "/publish"
         self.hits = 0
+        self.refusals: Counter[str] = Counter()  # 502: it gave none
         self.upstream_port = upstream_port
         self._lock = threading.Lock()
         proxy = self
@@ -74,6 +77,9 @@ class FaultProxy:
             request.close_connection = True
             return
         status, answer, kind = self._forward(request, body)
+        if status >= 400:
+            with self._lock:
+                self.refusals[f"{status} {request.path.rstrip('/').rpartition('/')[2]}"] += 1
         if fault == "lose_answer":
             request.close_connection = True
             return

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import httpx2
@@ -70,6 +72,7 @@ class House(Broker):
         bootstrap: str | None = None,
         database: str | None = None,
         with_proxy: bool = True,
+        code: Path = PROJECT,
     ) -> None:
         self.home = home
         self._undertaker = undertaker.watch_over(home.path)
@@ -99,6 +102,7 @@ class House(Broker):
             "HEADGATE_RESTART_LONGEST_DELAY": "4",
             "HEADGATE_STOP_TIMEOUT": str(int(PATIENCE * STOP_TIMEOUT_S)),
             **submit_options(),
+            "PYTHONPATH": str(code),
         }
         apps.prepare_database(self.home, self.environment)
         self.web = apps.Web(self.home, self.environment, port=port)
@@ -145,6 +149,14 @@ class House(Broker):
     @property
     def url(self) -> str:
         return self.web.url
+
+    def switch_web(self, web: apps.Web) -> None:
+        """From now on this one is asked. The one before gets a second for what it was asked last, then it ends."""
+        web.start().wait_ready()
+        before, self.web = self.web, web
+        self.proxy.upstream_port, self._http.base_url = web.port, web.url
+        time.sleep(1)
+        before.stop()
 
     def close(self) -> None:
         self._store.close()

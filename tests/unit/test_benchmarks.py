@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from benchmarks.__main__ import NAMES, _exit_code
 from benchmarks.compaction_beside import Sample, growth
+from benchmarks.measure import longest_gaps
 from benchmarks.targets import TARGETS, Target
 
 
@@ -48,3 +50,15 @@ def test_growth_is_told_from_what_was_written() -> None:
         assert growth(looks) == pytest.approx(share, abs=0.01)
     early = [Sample(at=10.0 * n, rows=0, segments=5 * n, live=min(20, 5 * n)) for n in range(13)]
     assert growth(early) == pytest.approx(0, abs=0.01)  # of two minutes the second
+
+
+def test_a_silence_belongs_to_each_step_that_it_touches() -> None:
+    """Publishes at these seconds; the last step waits three seconds more for one that does not come."""
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    times = [began + timedelta(seconds=s) for s in (0, 1, 2, 9, 10, 11, 12)]
+    steps = [
+        (name, began + timedelta(seconds=first), began + timedelta(seconds=end))
+        for name, first, end in (("web", 1, 4), ("worker", 4, 9), ("beat", 9, 12), ("tasks", 12, 15))
+    ]
+    assert longest_gaps(times, steps) == {"web": 7, "worker": 7, "beat": 1, "tasks": 3}
+    assert longest_gaps([], steps) == {"web": 3, "worker": 5, "beat": 3, "tasks": 3}
