@@ -44,11 +44,10 @@ def _insecure() -> Iterator[Finding]:
     found = f"HEADGATE_INSECURE_COOKIES is on, but the site answers to {public}: logins can be read"
     advice = "Put a proxy with TLS in front, set HEADGATE_BEHIND_PROXY, and unset it."
     yield Finding(settings.INSECURE_COOKIES and public, WARN, found, advice)
-    weak = len(settings.SECRET_KEY) < 50 or len(set(settings.SECRET_KEY)) < 5
-    random = "Give it 50 random characters; see Another secret key."
-    yield Finding(weak, FAIL, "HEADGATE_SECRET_KEY is too short", random)
-    fails = "HEADGATE_FAILPOINTS makes applications fail on purpose"
-    yield Finding(settings.FAILPOINTS_FILE, FAIL, fails, "Unset it.")
+    weak, advice = len(settings.SECRET_KEY) < 50, "Give it 50 random characters; see Another secret key."
+    yield Finding(weak or len(set(settings.SECRET_KEY)) < 5, FAIL, "HEADGATE_SECRET_KEY is too short", advice)
+    found = "HEADGATE_FAILPOINTS makes applications fail on purpose"
+    yield Finding(settings.FAILPOINTS_FILE, FAIL, found, "Unset it.")
     valkey = urlsplit(settings.REDIS_URL)
     is_open = not valkey.password and not _is_local(valkey.hostname or "localhost")
     found = f"Valkey on {valkey.hostname} asks for no password: who reaches it can start jobs"
@@ -73,10 +72,8 @@ def _contradictory() -> Iterator[Finding]:
     yield Finding(folder is not None, WARN, found, "Mount it at the same place on each of them.")
     found = f"HEADGATE_ORPHAN_GRACE is shorter than {SAFE_GRACE}: files that are about to be published may go"
     yield Finding(settings.ORPHAN_GRACE < SAFE_GRACE, FAIL, found, "Set it to PT24H.")
-    no_links = settings.EMAIL_HOST and not settings.PUBLIC_URL
-    yield Finding(
-        no_links, WARN, "mails have no links: HEADGATE_PUBLIC_URL is not set", "Set it to the site's address."
-    )
+    found = "mails have no links: HEADGATE_PUBLIC_URL is not set"
+    yield Finding(settings.EMAIL_HOST and not settings.PUBLIC_URL, WARN, found, "Set it to the site's address.")
 
 
 def _is_local(host: str) -> bool:
