@@ -27,6 +27,7 @@ class TopicLag:
 
     partitions: dict[int, Unsettled]  # by number, between where the reader begins and the log's end
     uncommitted: int  # offsets from the first transaction on that is still open
+    passed: int = 0  # of the total, what the reader has passed: only backfills read it
     has_changed: bool = False  # whether what is told of the reader may have changed by this look
 
     @property
@@ -72,10 +73,9 @@ def record_lag(
     lags = {partition: offsets.lag for partition, offsets in partitions.items()}
     # Indexers said seconds ago what they hold: where it is known what is left, they do not hold more by now.
     in_flight_now = in_flight if unknown else min(in_flight, progress.lag.total)
-    has_changed = samples.store_sample(
-        source, lags, more=topic.uncommitted, in_flight=in_flight_now, passed=_passed(progress, topic)
-    )
-    return replace(progress.lag, has_changed=has_changed)
+    passed = _passed(progress, topic)
+    has_changed = samples.store_sample(source, lags, more=topic.uncommitted, in_flight=in_flight_now, passed=passed)
+    return replace(progress.lag, passed=sum(passed.values()), has_changed=has_changed)
 
 
 @dataclass(frozen=True)

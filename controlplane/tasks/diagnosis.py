@@ -216,7 +216,12 @@ def _waiting_reason(facts: Facts) -> Health:
         return Health.of(Code.STARTING, cause)
     if not facts.observation:
         return Health.of(Code.NOT_OBSERVED, "Headgate has not checked the topic yet; this takes a few seconds.")
-    waiting = f"{facts.observation.get('lag', 0):,} offsets wait"
+    passed = facts.observation.get("passed", 0)
+    ahead = facts.observation.get("lag", 0) - passed
+    if passed and not ahead:
+        cause = f"It reads at the end of its topic, and no record is new. It has passed {passed:,} offsets."
+        return Health.of(Code.CAUGHT_UP, f"{cause} Only backfills read these.")
+    waiting = f"{ahead:,} offsets wait"
     traits = io_config_of(facts.spec).traits
     if traits.keeps_offsets and not facts.held:  # nothing shows that it reads
         cause = f"{waiting}, and no indexer holds a record yet. The first ones arrive some seconds after a start."

@@ -184,6 +184,7 @@ def _topic_observation(
         "log_start_offsets": {str(p): o for p, o in topic.start_offsets.items()},
         "settled": lag.settled,
         "lag": lag.total,
+        "passed": lag.passed,
         "undecided": lag.uncommitted,
         "unsettled": {
             str(p): [list(r) for r in unsettled.ranges] for p, unsettled in lag.partitions.items() if unsettled.ranges

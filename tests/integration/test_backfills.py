@@ -239,8 +239,10 @@ def test_nothing_is_complete_before_it_is_filled(
         seen = topic_offsets(supervisor.io_config.consumerProperties, topic)
         assert seen is not None
         here = seen.for_isolation(supervisor.io_config.isolation)
-        lag = record_lag(supervisor.datasource, supervisor.io_config, supervisor.owner, here).total
-        return lag, LagSample.objects.get(resolution_s=5).passed
+        lag = record_lag(supervisor.datasource, supervisor.io_config, supervisor.owner, here)
+        passed = LagSample.objects.get(resolution_s=5).passed
+        assert lag.passed == sum(passed), "the task's page counts it, too"
+        return lag.total, passed
 
     assert look() == (left + 5, [left])
     status = completeness(supervisor.datasource)

@@ -96,6 +96,8 @@ NO_ROOM = Health.of(Code.WAITING_FOR_SLOT, "It needs 2 slots; 1 of 4 is free.")
         (["awaiting_delivery"], {"observation": seen([9], settled=5, lag=4), "indexer_states": READING}),
         (["awaiting_records"], {"spec": of_offsets(), "observation": seen([9]), "indexer_states": READING}),
         (["awaiting_handoff"], {"spec": of_offsets(), "observation": seen([9]), "indexer_states": READING, "held": 7}),
+        (["caught_up"], {"spec": of_offsets(), "observation": seen([9], passed=9), "indexer_states": READING}),
+        (["awaiting_records"], {"spec": of_offsets(), "observation": seen([9], passed=4), "indexer_states": READING}),
         # Records came, none is published: how they ended tells why.
         (["all_filter_drops"], {"totals": Totals(polled=9, thrown_away=9, filtered=9)}),
         (["all_outside_window"], {"totals": Totals(polled=9, thrown_away=9, outside_window=9)}),
@@ -135,6 +137,9 @@ def test_texts_hold_the_numbers_and_names() -> None:
     assert text(totals=Totals(polled=1234, thrown_away=1234, filtered=1234)).startswith("All 1,234 records")
     assert text(status="FAILED", error="lost").startswith("lost. ")
     assert "7 records" in text(spec=of_offsets(), observation=seen([9]), indexer_states=READING, held=7)
+    after_skip = text(spec=of_offsets(), observation=seen([9], passed=9), indexer_states=READING)
+    assert after_skip.endswith("It has passed 9 offsets. Only backfills read these.")
+    assert text(spec=of_offsets(), observation=seen([9], passed=4), indexer_states=READING).startswith("5 offsets wait")
     of_aborted = text(observation=seen([5], settled=5, lag=0))
     assert "The offsets were read, or hold no record (transaction markers, aborted and" in of_aborted
     partly = why_nothing(Facts(status="RUNNING", spec=spec(), totals=Totals(polled=9, unparseable=6, released=3)))
