@@ -28,6 +28,7 @@ IngestionError
 │   └── Invalid              what was sent is not taken
 │       └── Unacceptable     for what it says: less of it may be
 ├── Fenced -                 a newer epoch of the indexer runs                      ingestion.task
+├── StoreWentBack            answered publishes are gone: start anew from what is stored
 ├── DeadlineExceeded         no outcome in time: give the batch up
 ├── PermanentRefusal *       what all records need is refused, and waiting is no help
 │   ├── StorageRefused *     the deep storage refuses for good, or for too long
