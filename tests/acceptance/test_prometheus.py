@@ -13,8 +13,8 @@ import yaml
 
 from controlplane.embedded.processes import Child
 from tests.support.dashboards import DASHBOARDS, expressions
+from tests.support.go_programs import LONGEST_BUILD_S, prometheus_programs
 from tests.support.house import METRICS_TOKEN, House
-from tests.support.prometheus_programs import LONGEST_BUILD_S, prometheus_programs
 from tests.support.waiting import wait_for
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations"
