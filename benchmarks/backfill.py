@@ -13,10 +13,11 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import numpy as np
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.measure import PARTITIONS, await_rows, backlog, backlog_of, lost_and_duplicated
 from benchmarks.offsets import DIMENSIONS, TUNING, Outcome
@@ -97,14 +98,16 @@ def _beside(house: House, topic: str, turn: int, options: argparse.Namespace, ou
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         fed = pool.submit(_feed, house.bootstrap, topic, options.records, end, rate)
         wait_for("the live reader publishes", lambda: _read_by(house, supervisor), _WAIT_S, lambda: house.logs(name))
-        outcome.note(live_alone_rows_per_s=_live_rate(house, supervisor, options.seconds, lambda: False))
+        fed_alone, alone = _live_rates(house, supervisor, topic, options.seconds, lambda: False)
         backfill = _fill(house, supervisor)
         wait_for("the backfill publishes", lambda: _read_by(house, backfill), _WAIT_S, lambda: house.logs(name))
 
         def filled() -> bool:
             return _read_by(house, backfill) >= options.records
 
-        outcome.note(live_beside_rows_per_s=_live_rate(house, supervisor, options.seconds, filled))
+        fed_beside, beside = _live_rates(house, supervisor, topic, options.seconds, filled)
+        outcome.note(fed_alone_rows_per_s=fed_alone, live_alone_rows_per_s=alone)
+        outcome.note(fed_beside_rows_per_s=fed_beside, live_beside_rows_per_s=beside)
         fed.result()
     await_rows(house, name, end)
     _end(house, name, end, outcome)
@@ -137,15 +140,26 @@ def _rate(house: House, supervisor: str) -> float:
     return float(rows) / float(seconds)
 
 
-def _live_rate(house: House, supervisor: str, seconds: float, ended: Callable[[], bool]) -> float:
-    """Rows a second by the straight line through all looks: a handoff more or less at an end does not matter."""
+def _live_rates(
+    house: House, supervisor: str, topic: str, seconds: float, ended: Callable[[], bool]
+) -> tuple[float, float]:
+    """Rows a second that are fed and that are read.
+
+    By the straight line through all looks: a handoff more or less at an end does not matter.
+    """
     began = time.monotonic()
-    looks = [(0.0, _read_by(house, supervisor))]
-    while looks[-1][0] < seconds and not ended():
-        time.sleep(SAMPLE_S)
-        looks.append((time.monotonic() - began, _read_by(house, supervisor)))
-    at, rows = np.array(looks).T
-    return float(np.polyfit(at, rows, 1)[0])
+    with closing(Consumer({"bootstrap.servers": house.bootstrap, "group.id": "looks at ends only"})) as consumer:
+
+        def look() -> tuple[float, int, int]:
+            ends = [consumer.get_watermark_offsets(TopicPartition(topic, p), _WAIT_S)[1] for p in range(PARTITIONS)]
+            return time.monotonic() - began, sum(ends), _read_by(house, supervisor)
+
+        looks = [look()]
+        while looks[-1][0] < seconds and not ended():
+            time.sleep(SAMPLE_S)
+            looks.append(look())
+    at, fed, read = np.array(looks).T
+    return float(np.polyfit(at, fed, 1)[0]), float(np.polyfit(at, read, 1)[0])
 
 
 def _end(house: House, name: str, count: int, outcome: Outcome) -> None:
