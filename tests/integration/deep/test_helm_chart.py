@@ -134,7 +134,10 @@ def test_one_after_another_is_replaced(documents: list[dict[str, Any]]) -> None:
     web = pods(documents)["web"]["containers"][0]
     assert web["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert web["livenessProbe"]["httpGet"]["path"] == "/healthz", "a web process without PostgreSQL is not at fault"
-    assert pods(documents)["worker"]["terminationGracePeriodSeconds"] >= 60
+    worker = pods(documents)["worker"]
+    assert worker["terminationGracePeriodSeconds"] >= 60
+    assert "livenessProbe" not in worker["containers"][0], "it is asked through Valkey, whose loss costs only speed"
+    assert "readinessProbe" in worker["containers"][0], "the next one waits for it"
 
 
 @pytest.mark.parametrize(
@@ -145,11 +148,14 @@ def test_one_after_another_is_replaced(documents: list[dict[str, Any]]) -> None:
         ({"hosts": ["https://headgate.example.org"]}, "/hosts/0"),
         ({"deepStorage": "rows"}, "/deepStorage"),
         ({"deepStorage": "/rows"}, "give deepStorageClaim"),
+        ({"deepStorage": "/var/lib/headgate/tasks", "deepStorageClaim": "rows"}, "in the folder of tasks"),
         ({"deepStorageClaim": "rows"}, "deepStorageClaim is for a folder"),
         ({"spark": {"master": "yarn"}}, "/spark/master"),
         ({"spark": {"deployMode": "cluster"}}, "spark.deployMode cluster needs a master"),
         ({"settings": {"HEADGATE_SECRET_KEY": "x"}}, "HEADGATE_SECRET_KEY"),
         ({"settings": {"HEADGATE_ALLOWED_HOSTS": "x"}}, "HEADGATE_ALLOWED_HOSTS"),
+        ({"settings": {"HEADGATE_HOST_NAME": "x"}}, "HEADGATE_HOST_NAME"),
+        ({"settings": {"AWS_SECRET_ACCESS_KEY": "x"}}, "AWS_SECRET_ACCESS_KEY"),
         ({"settings": {"HEADGATE_WORKER_CAPACITY": 40}}, "/settings/HEADGATE_WORKER_CAPACITY"),
         ({"web": {"replica": 3}}, "'replica' not allowed"),
         ({"worker": {"replicas": 0}}, "/worker/replicas"),
