@@ -19,8 +19,8 @@ from ingestion.specs.messages.protocol import (
     PublishRequest,
     QuarantinedRecord,
     SegmentFile,
-    storable_text,
 )
+from ingestion.specs.messages.storable_text import storable_text
 from ingestion.task.epoch import Epoch
 from ingestion.task.quarantine import ERROR_LENGTH, fit_records
 

@@ -13,7 +13,8 @@ from structlog.typing import FilteringBoundLogger
 from ingestion.client.errors import ClientError, TaskOver, Unreachable
 from ingestion.client.http import HttpControlPlane
 from ingestion.errors import IngestionError
-from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, storable_text
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest
+from ingestion.specs.messages.storable_text import storable_text
 from ingestion.task.control import Control, stricter
 from ingestion.task.log import OngoingProblem, configure, logger_for
 from ingestion.task.shutdown import Ending

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 from controlplane.embedded.kafka_jars import VERSION as KAFKA
 from controlplane.spark import spark_conf
 from tests.support.django_cast import spec_for
+from tests.support.dockerfile import dockerfile
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMPOSE = PROJECT / "docker-compose.yml"
@@ -56,18 +56,6 @@ def services(compose: dict[str, Any]) -> dict[str, Any]:
 def variables(text: str) -> dict[str, str]:
     """What Compose interpolates: name → what follows it (``:-default``, ``:?message`` or nothing)."""
     return dict(re.findall(r"(?<!\$)\$\{(\w+)([^}]*)\}", text))
-
-
-def dockerfile() -> list[list[str]]:
-    """The Dockerfile's instructions, words as the shell would split them."""
-    joined = re.sub(r"\\\n(\s*#.*\n)*", " ", (PROJECT / "Dockerfile").read_text())
-    lines = [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return [[line.split()[0], *shlex.split(line.partition(" ")[2])] for line in lines]
-
-
-def image_environment() -> dict[str, str]:
-    words = [word for instruction, *rest in dockerfile() if instruction == "ENV" for word in rest]
-    return dict(word.split("=", 1) for word in words)
 
 
 def mounts(service: dict[str, Any]) -> dict[str, str]:
@@ -292,51 +280,6 @@ def test_there_is_room_for_ten_supervisors(services: dict[str, Any]) -> None:
     cores, memory = (variables(given[v])[v].removeprefix(":-") for v in ("SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY"))
     assert int(cores) >= 12
     assert int(memory.removesuffix("g")) * 1024 >= 12 * spark_conf.memory_mb(spec_for("default"), 1)
-
-
-# The image
-
-
-def test_what_is_copied_exists_and_is_not_ignored() -> None:
-    ignore = (PROJECT / ".dockerignore").read_text().splitlines()
-    assert "*" in ignore  # nothing goes in but what is named
-    allowed = {line[1:] for line in ignore if line.startswith("!")}
-    copies = [words for instruction, *words in dockerfile() if instruction == "COPY"]
-    sources = [w for words in copies if not words[0].startswith("--from") for w in words[:-1] if not w.startswith("--")]
-    assert sources
-    for source in sources:
-        assert (PROJECT / source).exists(), source
-        assert source.split("/")[0] in allowed, f"{source} is ignored"
-    assert allowed == {source.split("/")[0] for source in sources}
-
-
-def test_packages_are_checked_by_their_hashes() -> None:
-    installs = [" ".join(words) for instruction, *words in dockerfile() if instruction == "RUN" and "pip" in words]
-    assert len(installs) == 1
-    assert "--require-hashes -r /tmp/requirements.txt" in installs[0]
-    assert ["COPY", "requirements.txt", "/tmp/requirements.txt"] in dockerfile()
-    lock = (PROJECT / "requirements.txt").read_text()
-    pins = re.findall(r"^([\w.\[\]-]+)==\S+ \\\n\s+--hash=sha256:", lock, re.MULTILINE)
-    assert len(pins) == len(re.findall(r"^[\w.\[\]-]+==", lock, re.MULTILINE)) > 0
-    assert {"pyspark", "django", "confluent-kafka"} <= {pin.split("[")[0] for pin in pins}
-
-
-def test_the_image_is_not_run_as_root_and_has_java() -> None:
-    users = [words[0] for instruction, *words in dockerfile() if instruction == "USER"]
-    assert users[-1] == "headgate"
-    bases = {words[0] for instruction, *words in dockerfile() if instruction == "FROM"}
-    assert bases == {"${PYTHON_IMAGE}"}
-    assert any("openjdk-17-jre-headless" in words for instruction, *words in dockerfile() if instruction == "RUN")
-
-
-def test_executors_find_python_and_the_code() -> None:
-    environment = image_environment()
-    workdir = next(words[0] for instruction, *words in dockerfile() if instruction == "WORKDIR")
-    assert environment["PYTHONPATH"] == workdir
-    assert environment["PYSPARK_PYTHON"] == "/opt/venv/bin/python"
-    assert environment["PATH"].startswith("/opt/venv/bin:")
-    copied = [words for instruction, *words in dockerfile() if instruction == "COPY"]
-    assert ["docker/spark-defaults.conf", environment["SPARK_CONF_DIR"] + "/spark-defaults.conf"] in copied
 
 
 # The entrypoint, with stand-ins for the programs it starts: they print how they were called.

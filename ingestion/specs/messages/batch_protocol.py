@@ -12,8 +12,9 @@ from ingestion.specs.counters import Counters
 from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.limits import MAX_UNREAD
 from ingestion.specs.messages.compaction import InputSegment
-from ingestion.specs.messages.protocol import SegmentFile, StorableText, UnreadRecord
+from ingestion.specs.messages.protocol import SegmentFile, UnreadRecord
 from ingestion.specs.messages.publish_limits import MAX_QUARANTINED
+from ingestion.specs.messages.storable_text import StorableText
 from ingestion.specs.tasks.batch import BatchSpec
 
 MAX_SEGMENTS = 20_000  # of one task: all are registered in one transaction

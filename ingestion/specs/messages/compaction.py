@@ -12,7 +12,8 @@ from uuid import UUID
 from pydantic import Field
 
 from ingestion.specs.base import Message
-from ingestion.specs.messages.protocol import Column, Directive, SegmentFile, StorableText
+from ingestion.specs.messages.protocol import Column, Directive, SegmentFile
+from ingestion.specs.messages.storable_text import StorableText
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.tasks.batch import BatchSpec

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, Base64Bytes, Field
+from pydantic import Base64Bytes, Field
 
 from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.limits import MAX_UNREAD
+from ingestion.specs.messages.storable_text import StorableText
 from ingestion.specs.schema.metric_base import SketchKind
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec
 
@@ -23,17 +24,6 @@ Partition = Annotated[int, Field(ge=0, lt=2**31)]
 Header = tuple[str, Base64Bytes | None]
 Directive = Literal["continue", "finish", "stop"]
 MAX_PARTS = 2**31 - 1
-
-
-_REPLACEMENTS = {0: "\u2400", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
-
-
-def storable_text(text: str) -> str:
-    """The text, of the same length, as JSON in UTF-8 and PostgreSQL can hold it: no NUL, no half surrogate pairs."""
-    return text.translate(_REPLACEMENTS)
-
-
-StorableText = Annotated[str, AfterValidator(storable_text)]
 
 
 class RepairRange(Message):

@@ -9,7 +9,8 @@ from pydantic import Base64Bytes, Field
 
 from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters
-from ingestion.specs.messages.protocol import Header, SegmentFile, StorableText
+from ingestion.specs.messages.protocol import Header, SegmentFile
+from ingestion.specs.messages.storable_text import StorableText
 
 MAX_RECORDS = 500  # that are handed to a replay, or published by one of records of files, at once
 
