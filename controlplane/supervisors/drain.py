@@ -11,7 +11,7 @@ from math import ceil
 from controlplane.lag.trend import LagTrend
 from controlplane.supervisors.health_messages import duration_text, indexer_count, utc
 from controlplane.supervisors.health_rules import STALE, HealthFacts
-from controlplane.supervisors.lag_state import is_behind, seconds_left
+from controlplane.supervisors.lag_state import has_read, is_behind, seconds_left
 from controlplane.supervisors.models import Supervisor
 
 WITHIN = (timedelta(minutes=15), timedelta(hours=1), timedelta(hours=6))
@@ -81,7 +81,10 @@ def drain(
     advice = f" To catch up it needs {', '.join(need.text for need in needs)}." if needs else ""
     left_s = seconds_left(lag)
     if left_s is None or left_s > LONGEST.total_seconds():
-        return Drain(Code.NEVER, f"At the present rate it never catches up{_pace(net)}.{advice}", None, net, needs)
+        rate = (
+            "At the present rate" if has_read(lag) else f"It read nothing in {duration_text(lag.elapsed)}. At that rate"
+        )
+        return Drain(Code.NEVER, f"{rate} it never catches up{_pace(net)}.{advice}", None, net, needs)
     left = timedelta(seconds=left_s)
     text = f"At the present rate it has caught up in {duration_text(left)}, at {utc(now + left)}.{advice}"
     return Drain(Code.DRAINING, text, now + left, net, needs)

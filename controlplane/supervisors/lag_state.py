@@ -39,7 +39,7 @@ def seconds_left(lag: LagTrend) -> float | None:
 
     None: it does not shrink, by however little, or nothing was read in that time, so that no rate says when.
     """
-    if not (reading_rate(lag) or lag.ended_per_s):
+    if not has_read(lag):
         return None
     shrunk, read = (lag.before or 0) - lag.ahead, lag.read_in_minute or 0
     if shrunk > 0 and not is_catching_up(lag):
@@ -55,6 +55,11 @@ def is_behind(lag: LagTrend) -> bool:
 def lag_allowance(lag: LagTrend) -> float:
     """How many offsets may wait unread without being a lag."""
     return LAG_GRACE_S * reading_rate(lag)
+
+
+def has_read(lag: LagTrend) -> bool:
+    """Whether the reader took or ended any record in the time that its rates have."""
+    return bool(reading_rate(lag) or lag.ended_per_s)
 
 
 def reading_rate(lag: LagTrend) -> float:

@@ -119,3 +119,10 @@ def test_what_a_person_reads() -> None:
         "indexers within 15 min, about 4 indexers within 1 h, about 4 indexers within 6 h."
     )
     assert "its lag grows by 100 records per second" in drain(GROWS, NOW, indexers=4).text
+
+
+def test_a_reader_that_has_read_nothing_is_said_to() -> None:
+    stands_still = replace(GROWS, records_per_s=0.0, ended_per_s=0.0)
+    assert drain(stands_still, NOW, indexers=4).text == (
+        "It read nothing in 5 min. At that rate it never catches up: its lag grows by 100 records per second."
+    )
