@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 DAYS_AHEAD = 7
@@ -17,13 +17,15 @@ def make_receipt_partitions(today: date | None = None) -> list[str]:
     """
     first = (today or timezone.now().date()) + timedelta(days=1)
     created = []
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Of two that run at once the second waits, and finds them: IF NOT EXISTS alone looks before it waits.
+        cursor.execute("LOCK TABLE publishing_receipt IN SHARE UPDATE EXCLUSIVE MODE")
         for day in (first + timedelta(days=n) for n in range(DAYS_AHEAD)):
             name = f"publishing_receipt_{day:%Y%m%d}"
             cursor.execute("SELECT to_regclass(%s)", [name])
             if cursor.fetchone()[0] is None:
                 cursor.execute(
-                    f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF publishing_receipt "
+                    f"CREATE TABLE {name} PARTITION OF publishing_receipt "
                     f"FOR VALUES FROM ('{day} 00:00+00') TO ('{day + timedelta(days=1)} 00:00+00')"
                 )
                 created.append(name)

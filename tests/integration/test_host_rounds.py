@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from controlplane.common import applications
 from controlplane.config import celery_app
+from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.tasks import host_rounds, launcher, lifecycle, residents, watching
 from controlplane.tasks.models import Host, Resident, Status, Task
 from tests.integration.test_supervisor_services import side_by_side
@@ -148,6 +152,21 @@ def test_a_compaction_application_of_a_dead_host_is_not_waited_for(cast: Cast, h
     assert residents.patience_with(resident) == here.TASK_START_TIMEOUT
     resident.host = "ingest-1"
     assert residents.patience_with(resident) == here.TASK_HEARTBEAT_TIMEOUT
+
+
+@pytest.mark.django_db(transaction=True)
+def test_partitions_for_receipts_may_be_made_twice_at_once(cast: Cast) -> None:
+    """Each by one of the two, and none fails."""
+    made: list[str] = []
+    for week in range(10):
+        day = date(2101, 1, 1) + timedelta(weeks=week)
+        made += itertools.chain.from_iterable(side_by_side(partial(make_receipt_partitions, day), 2))
+    try:
+        assert sorted(made) == [f"publishing_receipt_{date(2101, 1, 2) + timedelta(days=n):%Y%m%d}" for n in range(70)]
+    finally:
+        with connection.cursor() as cursor:
+            for name in made:
+                cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
 
 @pytest.mark.django_db(transaction=True)
