@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -20,13 +20,18 @@ from controlplane.spark import spark_master
 from controlplane.tasks import bounded_reads, events
 from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task
-from controlplane.tasks.models import Indexer, Status, Task
+from controlplane.tasks.models import Status, Task
+from ingestion.specs.inputs.sources import all_traits
 from ingestion.specs.messages.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 ALARM_AFTER = 3  # failures in a row
 STARTUP_TIME = timedelta(minutes=5)  # executors that are not up by then are not only unpacking
 FAILING, LOST = SourceEvent.Kind.FAILING, SourceEvent.Kind.OFFSET_RESET
-_INDEXER_COLUMNS = [
+_WITH_STORED_OFFSETS = {traits.kind for traits in all_traits() if traits.keeps_offsets}
+# A task's documents are long, and a heartbeat asks for none of them.
+_READ = ("kind", "supervisor_id", "goal", "indexers_wanted", "started_at", "message", "datasource")
+_COLUMNS = (
+    "number",
     "epoch",
     "state",
     "pid",
@@ -39,7 +44,24 @@ _INDEXER_COLUMNS = [
     "holding",
     "message",
     "last_heartbeat_at",
-]
+)
+# In one statement, of what came as it came: an application says it each second.
+_STORE = f"""
+    INSERT INTO tasks_indexer (task_id, {", ".join(_COLUMNS)})
+    SELECT %s, number, epoch, state, pid, in_flight, partitions, restarts, ack_failures, redelivery_counts, leases,
+           holding, left(message, 2000), %s
+    FROM jsonb_to_recordset(%s::jsonb -> 'indexers') AS i (
+        number int, epoch int, state text, pid int, in_flight int, partitions jsonb, restarts int, ack_failures int,
+        redelivery_counts jsonb, leases jsonb, holding jsonb, message text
+    )
+    ON CONFLICT (task_id, number) DO UPDATE SET ({", ".join(_COLUMNS)})
+        = ROW ({", ".join(f"excluded.{column}" for column in _COLUMNS)})
+"""  # noqa: S608 - names of ours
+
+
+def reporting_task(task_id: str) -> Task:
+    """With what ``heartbeat`` asks for."""
+    return Task.objects.select_related("datasource").only(*_READ).get(pk=task_id)
 
 
 def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
@@ -60,16 +82,14 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
     if any(i.in_flight for i in request.indexers):
         changes["last_activity_at"] = now
     with transaction.atomic():
-        Task.objects.filter(pk=task.pk, status=Status.PENDING).update(
-            status=Status.RUNNING, started_at=Coalesce("started_at", Value(now))
+        Task.objects.active().filter(pk=task.pk).update(
+            status=Status.RUNNING, started_at=Coalesce("started_at", Value(now)), **changes
         )
-        Task.objects.active().filter(pk=task.pk).update(**changes)
-        _store_indexers(task, request.indexers)
+        _store_indexers(task, request)
         _report_failing(task, request.indexers)
     notify_indexers_changed(task, request.indexers)
     if task.is_batch and request.message != task.message:
         notify_task_changed(task)
-    task.refresh_from_db(fields=["goal", "indexers_wanted"])
     return HeartbeatAnswer(
         directive=cast("Directive", task.goal),
         indexers=task.indexers_wanted,
@@ -80,7 +100,7 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
 def end(task: Task, request: EndRequest) -> None:
     """The application's last word."""
     with transaction.atomic():
-        _store_indexers(task, request.indexers)
+        _store_indexers(task, request)
         if request.unread or request.given_up.polled:
             given_up = request.given_up.model_dump(exclude_defaults=True)
             unread = [record.model_dump() for record in request.unread]
@@ -144,7 +164,7 @@ def _ahead_of_store(task: Task, indexers: list[IndexerStatus]) -> dict[int, int]
 
     Of stored offsets only: Kafka delivers what a share group has acknowledged to nobody, and a repair reads it.
     """
-    if not task.reads or not task.io_config.traits.keeps_offsets or all(i.answered is None for i in indexers):
+    if task.kind not in _WITH_STORED_OFFSETS or all(i.answered is None for i in indexers):
         return {}
     fences = IndexerFence.objects.filter(task_id=task.pk).only("number", "epoch", "publishes", "source_id")
     by_number = {fence.number: fence for fence in fences}
@@ -161,32 +181,13 @@ def _ahead_of_store(task: Task, indexers: list[IndexerStatus]) -> dict[int, int]
     return ahead
 
 
-def _store_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
-    now = timezone.now()
+def _store_indexers(task: Task, request: HeartbeatRequest | EndRequest) -> None:
+    indexers = request.indexers
     if any(i.restarts for i in indexers):
         events.report_restarts(task, dict(task.indexers.values_list("number", "restarts")), indexers)
-    rows = [
-        Indexer(
-            task=task,
-            number=i.number,
-            epoch=i.epoch,
-            state=i.state,
-            pid=i.pid,
-            in_flight=i.in_flight,
-            partitions=i.partitions,
-            restarts=i.restarts,
-            ack_failures=i.ack_failures,
-            redelivery_counts={str(k): v for k, v in i.redelivery_counts.items()},
-            leases=i.leases.model_dump(mode="json"),
-            holding=i.holding,
-            message=i.message[:2000],
-            last_heartbeat_at=now,
-        )
-        for i in indexers
-    ]
-    Indexer.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["task", "number"], update_fields=_INDEXER_COLUMNS
-    )
+    if indexers:
+        with connection.cursor() as cursor:
+            cursor.execute(_STORE, [task.pk, timezone.now(), request.model_dump_json(include={"indexers"})])
     for i in indexers:
         if i.unpublished.polled or i.unpublished.redelivered:
             record_unpublished(

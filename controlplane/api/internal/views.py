@@ -228,7 +228,8 @@ def produced(request: HttpRequest, task_id: str) -> HttpResponse:
 @for_task("POST")
 def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
     """The application sends its counters and gets directives."""
-    answer = heartbeats.heartbeat(_task(task_id), parse_body(request, HeartbeatRequest))
+    task = heartbeats.reporting_task(task_id)
+    answer = heartbeats.heartbeat(task, parse_body(request, HeartbeatRequest))
     return message(answer, exclude_none=True)
 
 
