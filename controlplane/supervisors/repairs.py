@@ -31,7 +31,7 @@ from ingestion.specs.inputs.sources import all_traits
 HOLES_A_TASK = 1000
 _LOCK = 0x52455041
 IS_AT_REST = Q(suspended=True) | Q(terminated_at__isnull=False)
-FRESH_WITHIN = timedelta(seconds=5)  # an older heartbeat says nothing of what is held now
+FRESH_WITHIN = timedelta(seconds=7)  # an older heartbeat says nothing of what is held now
 
 
 def start_repairs() -> list[str]:

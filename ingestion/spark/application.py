@@ -44,10 +44,17 @@ from ingestion.task.log import OngoingProblem, logger_for
 from ingestion.task.shutdown import Ending
 
 HEARTBEAT_S = 1.0
+SLOWEST_HEARTBEAT_S = 5.0
+ANSWER_SHARE = 10  # of the time between two heartbeats, the control plane answers for a tenth at most
 STATUS_TIMEOUT_S = 10.0
 STARTING_S = 5.0  # a job that finds no slot in this time waits for one; before, Spark is about to give it one
 MAX_ERROR_LENGTH = 1000
 STABLE_AFTER_S = 60.0  # an indexer that ran this long begins its back-off anew
+
+
+def heartbeat_pause(answered_in_s: float) -> float:
+    """Seconds from one heartbeat to the next. Of more tasks than the control plane has time for, each asks less."""
+    return min(SLOWEST_HEARTBEAT_S, max(HEARTBEAT_S, ANSWER_SHARE * answered_in_s))
 
 
 @dataclass
@@ -91,6 +98,7 @@ class Application:
         self._slots: dict[int, Slot] = {}
         self._places = IndexerLimit(assignment)
         self._message = ""
+        self._answered_in_s = 0.0  # the last heartbeat
         self._failure = ""  # for good: the task ends with it once all indexers have ended
         self._directive_for_others: Directive = "finish"  # what the other indexers are told then
         self._given_up, self._unread = Counters(), list[UnreadRecord]()  # what is unpublished then
@@ -140,7 +148,16 @@ class Application:
             if self._all_read or (directive != "continue" and not self._alive()) or self._ending.overdue:
                 self._report_end(self._failure)
                 return
-            time.sleep(max(0.0, HEARTBEAT_S - (time.monotonic() - started)))
+            self._wait(started, directive)
+
+    def _wait(self, started: float, directive: Directive) -> None:
+        """Until the next heartbeat. Who ends, or is told to by a signal, waits for no busy control plane."""
+        while True:
+            calm = directive == "continue" and not self._ending.is_requested
+            left = started + (heartbeat_pause(self._answered_in_s) if calm else HEARTBEAT_S) - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, HEARTBEAT_S))
 
     @property
     def _all_read(self) -> bool:
@@ -270,6 +287,7 @@ class Application:
     def _beat(self) -> HeartbeatAnswer | None:
         """None when the control plane did not answer."""
         request = HeartbeatRequest(indexers=self._statuses(), slots=self._slot_count, message=self._message)
+        asked_at = time.monotonic()
         try:
             answer = self._client.heartbeat(request)
         except TaskOver:
@@ -278,6 +296,7 @@ class Application:
             self._board.note_store(False)
             self._control_plane_problem.report_failure(str(error))
             return None
+        self._answered_in_s = time.monotonic() - asked_at
         self._control_plane_problem.report_recovery()
         self._board.note_store(True, answer.start_again)
         return answer

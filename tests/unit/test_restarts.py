@@ -31,6 +31,14 @@ def _short_beats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "HEARTBEAT_S", 0.05)
 
 
+@pytest.mark.parametrize(("answered_in_s", "pause_s"), [(0.0, 1.0), (0.1, 1.0), (0.3, 3.0), (0.5, 5.0), (9.0, 5.0)])
+def test_who_is_answered_late_asks_less_often(
+    monkeypatch: pytest.MonkeyPatch, answered_in_s: float, pause_s: float
+) -> None:
+    monkeypatch.undo()
+    assert driver.heartbeat_pause(answered_in_s) == pytest.approx(pause_s)
+
+
 def test_each_failure_is_waited_for_twice_as_long_up_to_a_bound() -> None:
     restarts = Restarts(100)
     waits = []
