@@ -203,8 +203,8 @@ class Rewriter:
         return sketched(name, arguments) or self._of_table(name, arguments)
 
     def _of_table(self, name: str, arguments: list[exp.Expr]) -> exp.Expr:
-        known = {count: found for (known_name, count), found in templates().items() if known_name == name}
-        if not known:
+        known = templates().get(name)
+        if known is None:
             raise Refused(_refusal(name))
         found = known.get(len(arguments)) or known.get(-1)
         if found is None:
@@ -249,8 +249,6 @@ def _takes_lists(name: str) -> bool:
 
 
 def _result_kind(name: str, kind: str, arguments: list[exp.Expr]) -> Kind:
-    if kind == "element":
-        return ""
     if kind != "same":
         return kind  # type: ignore[return-value]  # one of the table's
     if name in ("COALESCE", "NVL", "GREATEST", "LEAST", "MOD"):
