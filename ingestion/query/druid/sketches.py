@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import partial
 from typing import cast
 
 from sqlglot import exp
@@ -17,8 +16,6 @@ from ingestion.query.druid.values import Kind, Refused, kind_of, of_kind, sql
 
 OF_VALUES = frozenset({"hll", "theta", "quantiles", "sketches"})  # what is no value of a row
 _FILTERED_INSIDE = "filtered_inside"  # a FILTER belongs to an aggregate in the expression
-_UNION = "list_concat(a, b)"
-_NOT = "list_filter(a, lambda e: NOT coalesce(list_contains(b, e), false))"
 _NAN = "CAST('NaN' AS DOUBLE)"
 
 
@@ -28,7 +25,7 @@ def sketched(name: str, arguments: list[exp.Expr]) -> exp.Expr | None:
         return None
     kind, least, most, build = _FUNCTIONS[name]
     if not least <= len(arguments) <= most:
-        counts = str(least) if least == most else f"{least} to {most}" if most < _ANY else f"at least {least}"
+        counts = str(least) if least == most else f"{least} to {most}"
         raise Refused(f"{name} takes {counts} arguments, not {len(arguments)}.")
     if any(isinstance(argument, exp.Distinct) for argument in arguments):
         raise Refused(f"{name} takes no DISTINCT: it counts a value once.")
@@ -123,20 +120,6 @@ def _stored(name: str, template: str, value: exp.Expr, without: str) -> exp.Expr
     return sql(template, v=sql("[s]", s=value))
 
 
-def _combined(name: str, kind: Kind, arguments: list[exp.Expr], template: str) -> exp.Expr:
-    """Literals before the sketches say how large the result is: it is exact."""
-    parts = [argument for argument in arguments if not isinstance(argument, exp.Literal)]
-    parts = [of_kind("sketches", sql("[s]", s=p)) if kind_of(p) == "sketch" else p for p in parts]
-    kinds = {kind_of(part) for part in parts} - {""}
-    if not parts or (not kinds <= {kind} and not (kinds == {"sketches"} and template == _UNION)):
-        raise Refused(f"{name} takes sketches that the query makes of values, not stored ones.")
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = sql(template, a=whole, b=part)
-    is_stored = "sketches" in kinds
-    return of_kind("sketches" if is_stored else kind, whole if is_stored else sql("list_distinct(w)", w=whole))
-
-
 def _quantile(name: str, kind: Kind, arguments: list[exp.Expr]) -> exp.Expr:
     value, rank = arguments[0], _rank_of(name, arguments[1])
     if kind_of(value) in {"sketch", "mv", "array"} | OF_VALUES:
@@ -168,23 +151,6 @@ def _value_at(name: str, kind: Kind, arguments: list[exp.Expr]) -> exp.Expr:
     return of_kind("double", sql(f"coalesce(list_extract(v, {place}), {_NAN})", v=value))
 
 
-def _values_at(name: str, kind: Kind, arguments: list[exp.Expr]) -> exp.Expr:
-    values = [_value_at(name, kind, [arguments[0], rank]) for rank in arguments[1:]]
-    return of_kind("array", exp.Array(expressions=values))
-
-
-def _rank(name: str, kind: Kind, arguments: list[exp.Expr]) -> exp.Expr:
-    """What share of the numbers is not greater."""
-    value, number = arguments
-    if kind_of(value) != kind:
-        return of_kind(
-            "double", _stored(name, f"sketch_rank(v, CAST({number.sql(dialect='duckdb')} AS DOUBLE))", value, _NAN)
-        )
-    template = f"coalesce(len(list_filter(v, lambda e: e <= n)) / nullif(len(v), 0), {_NAN})"
-    return of_kind("double", sql(template, v=value, n=number))
-
-
-_ANY = 100
 _FUNCTIONS: dict[str, tuple[Kind, int, int, Callable[[str, Kind, list[exp.Expr]], exp.Expr]]] = {
     "APPROX_COUNT_DISTINCT_DS_HLL": ("hll", 1, 3, _count),
     "APPROX_COUNT_DISTINCT_DS_THETA": ("theta", 1, 2, _count),
@@ -194,13 +160,7 @@ _FUNCTIONS: dict[str, tuple[Kind, int, int, Callable[[str, Kind, list[exp.Expr]]
     "DS_QUANTILES_SKETCH": ("quantiles", 1, 2, _sketch),
     "HLL_SKETCH_ESTIMATE": ("hll", 1, 2, _estimate),
     "THETA_SKETCH_ESTIMATE": ("theta", 1, 1, _estimate),
-    "HLL_SKETCH_UNION": ("hll", 2, _ANY, partial(_combined, template=_UNION)),
-    "THETA_SKETCH_UNION": ("theta", 2, _ANY, partial(_combined, template=_UNION)),
-    "THETA_SKETCH_INTERSECT": ("theta", 2, _ANY, partial(_combined, template="list_intersect(a, b)")),
-    "THETA_SKETCH_NOT": ("theta", 2, _ANY, partial(_combined, template=_NOT)),
     "DS_GET_QUANTILE": ("quantiles", 2, 2, _value_at),
-    "DS_GET_QUANTILES": ("quantiles", 2, _ANY, _values_at),
-    "DS_RANK": ("quantiles", 2, 2, _rank),
 }
 _SIZED = {_count: 1, _sketch: 1, _quantile: 2}  # which argument says how large a sketch may be
 SKETCH_FUNCTIONS = tuple(_FUNCTIONS)
