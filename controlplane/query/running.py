@@ -27,8 +27,8 @@ from controlplane.query.limits import Limit, QueryLimits, limits_of, site_limits
 from controlplane.query.planning import TableFiles, plan_files
 from controlplane.query.shared_places import SharedPlace
 from controlplane.query.sys_rows import write_csv
-from controlplane.query.sys_tables import SYS_TABLES
-from controlplane.query.tables import UserTable, find_tables
+from controlplane.query.sys_tables import SysTable
+from controlplane.query.tables import UserTable, find_tables, sys_table
 from controlplane.query.times import time_of
 from controlplane.teams import audit
 from controlplane.teams.models import User
@@ -140,10 +140,10 @@ class RunningQuery:
 
 @dataclass(frozen=True)
 class Dialect:
-    """Druid's SQL: how it is meant and answered, and the rows of a table that is no datasource, None of others."""
+    """Druid's SQL: how it is meant and answered, and its tables that are no datasources, None of others."""
 
     druid: DruidStatement
-    system_table: Callable[[User, SqlTableUse], SqlTable | None]
+    system_table: Callable[[SqlTableUse], SysTable | None]
     time_s: float | None = None  # the client's own limit
 
 
@@ -213,21 +213,13 @@ def _started(
         asked = SqlTables.model_validate_json(process.read_line())
         if asked.refusal:
             raise _refusal(asked.refusal)
-        system = {
-            number: table
-            for number, use in enumerate(asked.tables)
-            if dialect and (table := dialect.system_table(user, use))
-        }
-        uses = [use for number, use in enumerate(asked.tables) if number not in system]
-        found = find_tables(user, uses)
+        found = find_tables(user, asked.tables, dialect.system_table if dialect else sys_table)
         limits = _as_asked(limits_of({t.datasource.team for t in found if t.datasource is not None}), dialect)
         _join(place, shared, limits)
-        tables = _plan(found, uses)
+        tables = _plan(found, asked.tables)
         _write_sys_tables(user, tables, scratch, limits, process.check)
         _record(user, tables, sql, query_id)
-        planned = (SqlTable(columns=t.table.columns, files=t.files.files, csv=t.files.csv) for t in tables)
-        named = [system.get(number) or next(planned) for number in range(len(asked.tables))]
-        process.send(_order(named, scratch, form, limits))
+        process.send(_order(tables, scratch, form, limits))
         release_connections()
         head = SqlHead.model_validate_json(process.read_line())
     except ProcessDied as death:
@@ -274,11 +266,11 @@ def _write_sys_tables(
     user: User, tables: Sequence[PlannedTable], scratch: str, limits: QueryLimits, check: Callable[[], None]
 ) -> None:
     """A file for each table of ``sys``, in the query's own folder."""
-    hidden = hidden_records(user) if any(t.table.datasource is None for t in tables) else {}
+    hidden = hidden_records(user) if any(t.table.system for t in tables) else {}
     for number, planned in enumerate(tables):
-        if planned.table.datasource is not None:
+        table, place = planned.table.system, Path(scratch) / f"sys{number}.csv"
+        if table is None:
             continue
-        table, place = SYS_TABLES[planned.table.name], Path(scratch) / f"sys{number}.csv"
         planned.files.csv = str(place)
         planned.files.rows, planned.files.csv_bytes = write_csv(
             place,
@@ -286,14 +278,14 @@ def _write_sys_tables(
             seconds=limits.seconds.amount,
             most_bytes=limits.temporary_bytes,
             check=check,
-            too_many=f"sys.{planned.table.name} is too large. Add a condition to WHERE, such as {table.example}.",
+            too_many=f"{planned.table.shown_name} is too large. {table.fewer}",
         )
 
 
-def _order(tables: Sequence[SqlTable], scratch: str, form: Format, limits: QueryLimits) -> SqlOrder:
+def _order(tables: Sequence[PlannedTable], scratch: str, form: Format, limits: QueryLimits) -> SqlOrder:
     return SqlOrder(
         deep_storage=settings.DEEP_STORAGE,
-        tables=list(tables),
+        tables=[SqlTable(columns=t.table.columns, files=t.files.files, csv=t.files.csv) for t in tables],
         scratch=scratch,
         format=form,
         max_rows=int(limits.rows.amount),

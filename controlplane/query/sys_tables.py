@@ -40,7 +40,7 @@ class SysTable:
     columns: Columns
     # The rows that a user may see, in the columns' order. Conditions of the use may leave some out.
     read: Callable[[User, SqlTableUse, Hidden], Rows]
-    example: str  # a condition that leaves many out
+    fewer: str  # how to have fewer rows, of which it has too many: a sentence
     masked: tuple[str, ...] = ()  # columns that hide values where a datasource has masks
 
 
@@ -238,13 +238,17 @@ def _publishes(user: User) -> QuerySet[Publish]:
     return Publish.objects.filter(visible(user, "fence__datasource__team"), abandoned=False)
 
 
+_WHERE = "Add a condition to WHERE, such as {}."
+_LAST_DAY = _WHERE.format("created_at >= now() - INTERVAL 1 DAY")
 SYS_TABLES = {
-    "segments": _of_model(_SEGMENTS, _segments, "used AND datasource = 'orders'", ("path",)),
-    "supervisors": SysTable(_SUPERVISORS, _supervisors, "datasource = 'orders'"),
-    "tasks": _of_model(_TASKS, list_tasks, "created_at >= now() - INTERVAL 1 DAY", ("error", "message")),
-    "offsets": SysTable(_OFFSETS, lambda user, use, _: offset_ranges(user, use), "topic = 'orders' AND partition = 0"),
-    "quarantine": _of_model(
-        _QUARANTINE, _quarantine, "created_at >= now() - INTERVAL 1 DAY", ("error", "key", "payload")
+    "segments": _of_model(_SEGMENTS, _segments, _WHERE.format("used AND datasource = 'orders'"), ("path",)),
+    "supervisors": SysTable(_SUPERVISORS, _supervisors, _WHERE.format("datasource = 'orders'")),
+    "tasks": _of_model(_TASKS, list_tasks, _LAST_DAY, ("error", "message")),
+    "offsets": SysTable(
+        _OFFSETS,
+        lambda user, use, _: offset_ranges(user, use),
+        _WHERE.format("topic = 'orders' AND partition = 0"),
     ),
-    "publishes": _of_model(_PUBLISHES, _publishes, "published_at >= now() - INTERVAL 1 DAY"),
+    "quarantine": _of_model(_QUARANTINE, _quarantine, _LAST_DAY, ("error", "key", "payload")),
+    "publishes": _of_model(_PUBLISHES, _publishes, _WHERE.format("published_at >= now() - INTERVAL 1 DAY")),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from controlplane.catalog.columns import highest_id, table_schema
 from controlplane.common.errors import FieldError, NotFound
 from controlplane.datasources.masking import hidden_columns, hidden_records
 from controlplane.datasources.models import Datasource
-from controlplane.query.sys_tables import SYS_TABLES
+from controlplane.query.sys_tables import SYS_TABLES, Columns, SysTable
 from controlplane.segments.columns import columns_of
 from controlplane.segments.models import Column
 from controlplane.teams.models import User
@@ -33,56 +33,68 @@ _SEEN_BY_VIEWERS = frozenset({"long", "double", "boolean", "timestamp"})
 
 @dataclass(frozen=True)
 class UserTable:
-    """A datasource, or a table of ``sys``, and its columns for one user."""
+    """A datasource, or a table about Headgate itself, and its columns for one user."""
 
     team: str
     name: str
-    datasource: Datasource | None  # None: of ``sys``
+    datasource: Datasource | None  # None: of ``system``
     columns: list[SqlColumn]
     masked: dict[str, str]  # the names of columns that hide values, each with the least role that sees them
+    system: SysTable | None = None
 
     @property
     def shown_name(self) -> str:
         """How an answer names it before its masked columns."""
-        return self.name if self.datasource is not None else f"{SYS}.{self.name}"
+        return self.name if self.system is None else f"{self.team}.{self.name}"
 
 
-def find_tables(user: User, uses: Sequence[SqlTableUse]) -> list[UserTable]:
-    """In the order of ``uses``. Raises ``NotFound``."""
-    of_sys = {use.name: _sys_table(user, use.name.lower()) for use in uses if is_of_sys(use)}
+def sys_table(use: SqlTableUse) -> SysTable | None:
+    """The table about Headgate itself; None of a datasource. No team has the name ``sys``."""
+    return SYS_TABLES.get(use.name.lower()) if use.team.lower() == SYS else None
+
+
+def find_tables(
+    user: User, uses: Sequence[SqlTableUse], system: Callable[[SqlTableUse], SysTable | None] = sys_table
+) -> list[UserTable]:
+    """In the order of ``uses``. ``system`` finds those that are no datasource. Raises ``NotFound``."""
     names = {use.name for use in uses}
     visible = Datasource.objects.visible_to(user).present().filter(name__in=names).select_related("team")
     found = {datasource.name: datasource for datasource in visible}
+    tables: dict[tuple[str, str], UserTable] = {}
     for use in uses:
-        if is_of_sys(use):
+        if (use.team, use.name) in tables:
             continue
-        datasource = found.get(use.name)
-        if datasource is None or use.team not in ("", datasource.team.name):
-            name = f"{use.team}.{use.name}" if use.team else use.name
-            of_sys_text = f" The tables of {SYS} are {', '.join(SYS_TABLES)}." if use.team.lower() == SYS else ""
-            raise NotFound(
-                f"There is no datasource {name!r} that you can read.{of_sys_text}",
-                [FieldError("/query", "unknown table", name)],
-            )
-    named = {use.name for use in uses if not is_of_sys(use)}
-    tables = {name: _user_table(user, found[name]) for name in named}
-    return [of_sys[use.name] if is_of_sys(use) else tables[use.name] for use in uses]
+        table, datasource = system(use), found.get(use.name)
+        if table is not None:
+            tables[use.team, use.name] = _sys_table(user, use, table)
+        elif datasource is not None and use.team in ("", datasource.team.name):
+            tables[use.team, use.name] = _user_table(user, datasource)
+        else:
+            raise _not_found(use)
+    return [tables[use.team, use.name] for use in uses]
 
 
-def is_of_sys(use: SqlTableUse) -> bool:
-    """Whether it is a table about Headgate itself: a datasource of this name, of a team ``sys``, is not."""
-    return use.team.lower() == SYS and use.name.lower() in SYS_TABLES
+def _not_found(use: SqlTableUse) -> NotFound:
+    name = f"{use.team}.{use.name}" if use.team else use.name
+    of_sys = f" The tables of {SYS} are {', '.join(SYS_TABLES)}." if use.team.lower() == SYS else ""
+    return NotFound(
+        f"There is no datasource {name!r} that you can read.{of_sys}", [FieldError("/query", "unknown table", name)]
+    )
 
 
-def _sys_table(user: User, name: str) -> UserTable:
-    table = SYS_TABLES[name]
-    columns = [SqlColumn(id=n, name=c, type=kind) for n, (c, (kind, _)) in enumerate(table.columns.items())]
+def _sys_table(user: User, use: SqlTableUse, table: SysTable) -> UserTable:
     hidden = hidden_records(user) if table.masked else {}
     roles = {
         hidden[pk] for pk in Datasource.objects.visible_to(user).filter(pk__in=hidden).values_list("pk", flat=True)
     }
     masked = dict.fromkeys(table.masked, Role.ADMIN.value if Role.ADMIN in roles else Role.OPERATOR.value)
-    return UserTable(SYS, name, None, columns, masked if roles else {})
+    columns = table_columns(table.columns)
+    return UserTable(use.team.lower(), use.name.lower(), None, columns, masked if roles else {}, table)
+
+
+def table_columns(columns: Columns) -> list[SqlColumn]:
+    """Those of a table that is no datasource."""
+    return [SqlColumn(id=number, name=name, type=kind) for number, (name, (kind, _)) in enumerate(columns.items())]
 
 
 def _user_table(user: User, datasource: Datasource) -> UserTable:

@@ -8,13 +8,12 @@ from functools import cache
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from ingestion.decode.engine import sql_literal
 from ingestion.query.druid.translate import TableColumns, translate
 from ingestion.query.druid.values import kind_of_type
 from ingestion.query.duckdb_tree import check_tree
-from ingestion.query.statement import RESERVED, Refused, Statement, plain_text, read_statement, view_name
+from ingestion.query.statement import Refused, Statement, plain_text, read_statement, view_name
 from ingestion.query.stored_sketches import without_python
 from ingestion.query.sys_conditions import add_sys_conditions
 from ingestion.query.time_bounds import time_bounds
@@ -99,8 +98,6 @@ def open_locked(asked: SqlStatement, order: SqlOrder) -> duckdb.DuckDBPyConnecti
     for setting in _settings(asked, order, [address for files in addresses for address in files]):
         engine.execute(setting)
     for number, (table, files) in enumerate(zip(order.tables, addresses, strict=True)):
-        if table.rows is not None:
-            engine.register(f"{RESERVED}r{number}", _arrow_table(table))
         engine.execute(_view(number, table, files))
     for setting in _lock(_zone(asked)):
         engine.execute(setting)
@@ -164,19 +161,9 @@ def _view(number: int, table: SqlTable, files: Sequence[str]) -> str:
     """Columns are found by their ids. A masked one is not even read."""
     if table.csv:
         return f"CREATE VIEW {view_name(number)} AS {_read_csv(table)}"
-    present = bool(files) or table.rows is not None
-    shown = ", ".join(f"{_value(column, present)} AS {_quoted(column.name)}" for column in table.columns)
+    shown = ", ".join(f"{_value(column, bool(files))} AS {_quoted(column.name)}" for column in table.columns)
     source = _read(table, files) if files else "(SELECT 1) WHERE false"
-    if table.rows is not None:
-        source = f"{RESERVED}r{number}"
     return f"CREATE VIEW {view_name(number)} AS SELECT {shown} FROM {source}"  # noqa: S608 - of quoted names and numbers
-
-
-def _arrow_table(table: SqlTable) -> pa.Table:
-    types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64()}
-    values = list(zip(*(table.rows or ()), strict=True)) or [()] * len(table.columns)
-    arrays = [pa.array(v, types.get(c.type, pa.string())) for v, c in zip(values, table.columns, strict=True)]
-    return pa.table(dict(zip((f"c{column.id}" for column in table.columns), arrays, strict=True)))
 
 
 def _value(column: SqlColumn, present: bool) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from controlplane.api.druid import segment_shapes, shapes
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.query.tables import find_tables
+from controlplane.query.sys_tables import SysTable
+from controlplane.query.tables import find_tables, table_columns
 from controlplane.segments.models import Segment
 from controlplane.supervisors.selectors import list_supervisors
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.models import User
-from ingestion.specs.messages.sql import SqlColumn, SqlTable, SqlTableUse
+from ingestion.specs.messages.sql import SqlColumn, SqlTableUse
 
 MAX_ROWS = 20_000
+_FEWER = "Use Headgate's REST API."
 Row = dict[str, Any]
 # A name with : has a BIGINT, others a VARCHAR.
 _COLUMNS = {
@@ -40,27 +42,26 @@ _TYPES |= {"TIMESTAMPTZ": ("TIMESTAMP", 93), "BLOB": ("OTHER", 1111)}
 _DRUID = {"CATALOG_NAME": "druid", "TABLE_CATALOG": "druid"}
 
 
-def system_table(user: User, use: SqlTableUse) -> SqlTable | None:
-    """Its rows; None of a table that is none of these. Raises ``InvalidInput`` if there are too many."""
+def system_table(use: SqlTableUse) -> SysTable | None:
+    """None of a datasource. Raises ``InvalidInput`` if there is no such table; its rows do if there are too many."""
     if use.team not in ("INFORMATION_SCHEMA", "sys"):
         return None
     name = f"{use.team}.{use.name.upper() if use.team != 'sys' else use.name.lower()}"
     if name not in _ROWS:
         raise InvalidInput(f"There is no table {use.team}.{use.name}.")
-    columns = _columns(name)
-    rows = []
-    for row in _ROWS[name](user):
-        rows.append([row.get(column.name) for column in columns])
-        if len(rows) > MAX_ROWS:
-            raise InvalidInput(f"{name} has more than {MAX_ROWS:,} rows. Use Headgate's REST API.")
-    return SqlTable(columns=columns, rows=rows)
+    return SysTable(_columns(name), lambda user, use, hidden: _rows(name, user), _FEWER)
 
 
-def _columns(name: str) -> list[SqlColumn]:
-    return [
-        SqlColumn(id=number, name=word.rstrip(":"), type="BIGINT" if word.endswith(":") else "VARCHAR")
-        for number, word in enumerate(_COLUMNS[name].split(), start=1)
-    ]
+def _rows(name: str, user: User) -> Iterator[Sequence[Any]]:
+    for count, row in enumerate(_ROWS[name](user), start=1):
+        if count > MAX_ROWS:
+            raise InvalidInput(f"{name} has more than {MAX_ROWS:,} rows. {_FEWER}")
+        yield [row.get(column) for column in _columns(name)]
+
+
+def _columns(name: str) -> dict[str, tuple[str, None]]:
+    words = _COLUMNS[name].split()
+    return {word.rstrip(":"): ("BIGINT" if word.endswith(":") else "VARCHAR", None) for word in words}
 
 
 def _datasources(user: User) -> list[Datasource]:
@@ -98,7 +99,7 @@ def _all_columns(user: User) -> Iterator[Row]:
         yield from _of_table("druid", datasource.name, table.columns)
     for name in _COLUMNS:
         schema, _, table_name = name.partition(".")
-        yield from _of_table(schema, table_name, _columns(name))
+        yield from _of_table(schema, table_name, table_columns(_columns(name)))
 
 
 def _of_table(schema: str, table: str, columns: list[SqlColumn]) -> Iterator[Row]:

@@ -85,7 +85,6 @@ class SqlTable(Message):
     files: list[tuple[str, int]] = []  # path below deep storage, bytes
     # Instead of these, a file in the scratch folder: PostgreSQL's CSV with all but NULL in quotes, in columns' order.
     csv: str = ""
-    rows: list[list[str | int | float | None]] | None = None  # or these
 
 
 class SqlLimits(Message):
