@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 
-from dateutil.relativedelta import relativedelta
 from sqlglot import exp
 
-from ingestion.decode.druid_datetimes import BadTime, iso_ms, parse_granularity, parse_zone, to_datetime
-from ingestion.decode.druid_times import period_parts
-from ingestion.decode.joda_reader import reader
+from ingestion.decode.druid_datetimes import BadTime, parse_granularity, parse_zone, to_datetime
+from ingestion.decode.druid_times import period_parts, timestamp_parse
+from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.query.druid.values import Kind, Refused, SpecialFunction, call, kind_of, literal_text, of_kind, sql, text
+from ingestion.specs.schema.intervals import interval_ms
 from ingestion.specs.schema.joda import split_pattern
 
 PERIODS = {"SECOND": "PT1S", "MINUTE": "PT1M", "HOUR": "PT1H", "DAY": "P1D", "WEEK": "P1W", "MONTH": "P1M"}
 PERIODS |= {"QUARTER": "P3M", "YEAR": "P1Y"}
-_FIELDS = {
-    unit: unit.lower() for unit in ("SECOND", "MINUTE", "HOUR", "DAY", "DOY", "WEEK", "MONTH", "QUARTER", "YEAR")
+_SAME_FIELDS = "SECOND MINUTE HOUR DAY DOY WEEK MONTH QUARTER YEAR ISOYEAR DECADE CENTURY MILLENNIUM ISODOW"
+# Of the time ``v``, whose clock shows ``local``.
+_FIELDS = {unit: f"date_part('{unit.lower()}', local)" for unit in _SAME_FIELDS.split()} | {
+    "DOW": "date_part('isodow', local)",
+    "EPOCH": "CAST(floor(epoch_ms(v) / 1000) AS BIGINT)",
+    "MILLISECOND": "date_part('millisecond', local) % 1000",
+    "MICROSECOND": "date_part('microsecond', local) % 1000000",
 }
-_FIELDS |= {unit: unit.lower() for unit in ("ISOYEAR", "DECADE", "CENTURY", "MILLENNIUM", "EPOCH", "ISODOW")}
-_FIELDS |= {"DOW": "isodow"}
 # Joda's letters, by how many there are, in strftime's.
 _STRFTIME = {"yyyy": "%Y", "YYYY": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B"}
 _STRFTIME |= {"dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M"}
@@ -30,8 +34,12 @@ _DAY = r"\d{4}-\d{2}-\d{2}"
 _ISO_TIME = rf"{_DAY}([T ]\d{{2}}:\d{{2}}(:\d{{2}}([.,]\d+)?)?)?(Z|[+-]\d{{2}}(:?\d{{2}})?)?"
 
 
+def _has(arguments: list[exp.Expr], place: int) -> bool:
+    return len(arguments) > place and not isinstance(arguments[place], exp.Null)
+
+
 def _zone(arguments: list[exp.Expr], place: int, zone: str) -> str:
-    if len(arguments) <= place or isinstance(arguments[place], exp.Null):
+    if not _has(arguments, place):
         return zone
     name = literal_text(arguments[place], "a time zone")
     try:
@@ -59,18 +67,18 @@ def floor(value: exp.Expr, period: str, zone: str, origin: exp.Expr | None = Non
         raise Refused(str(error)) from None
     months, rest = period_parts(granularity.period)
     value = as_time(value)
-    local = "timezone('UTC', v)" if not months and not rest.days and zone != "UTC" else f"timezone({text(zone)}, v)"
-    zone_back = "'UTC'" if not months and not rest.days else text(zone)
+    is_clock = not months and not rest.days
+    where = text("UTC" if is_clock else zone)
     if period in ("PT1H", "PT1M", "PT1S") and origin is None:
         unit = {"H": "hour", "M": "minute", "S": "second"}[period[-1]]
         return of_kind("time", sql(f"date_trunc('{unit}', v)" if zone == "UTC" else _in_zone(unit, zone), v=value))
     first = "TIMESTAMP '1970-01-05'" if period == "P1W" else "TIMESTAMP '1970-01-01'"
-    if zone_back == "'UTC'" and zone != "UTC":
-        first = f"timezone('UTC', timezone({text(zone)}, {first}))"
     if origin is not None:
-        first = local.replace("v)", "o)")
-    bucket = f"timezone({zone_back}, time_bucket({interval(period)}, {local}, {first}))"
-    return of_kind("time", sql(bucket, v=value, **({} if origin is None else {"o": as_time(origin)})))
+        first = f"timezone({where}, o)"
+    elif is_clock and zone != "UTC":
+        first = f"timezone('UTC', timezone({text(zone)}, {first}))"
+    bucket = f"timezone({where}, time_bucket({interval(period)}, timezone({where}, v), {first}))"
+    return of_kind("time", sql(bucket, v=value, o=as_time(origin or exp.Null())))
 
 
 def _in_zone(unit: str, zone: str) -> str:
@@ -104,14 +112,12 @@ def shift(value: exp.Expr, period: str, step: exp.Expr, zone: str) -> exp.Expr:
     return of_kind("time", sql(template, v=as_time(value), n=step))
 
 
-def _time_floor(arguments: list[exp.Expr], zone: str) -> exp.Expr:
-    origin = arguments[2] if len(arguments) > 2 and not isinstance(arguments[2], exp.Null) else None
-    return floor(arguments[0], literal_text(arguments[1], "a period"), _zone(arguments, 3, zone), origin)
+def _rounding(change: Callable[[exp.Expr, str, str, exp.Expr | None], exp.Expr]) -> SpecialFunction:
+    def build(arguments: list[exp.Expr], zone: str) -> exp.Expr:
+        origin = arguments[2] if _has(arguments, 2) else None
+        return change(arguments[0], literal_text(arguments[1], "a period"), _zone(arguments, 3, zone), origin)
 
-
-def _time_ceil(arguments: list[exp.Expr], zone: str) -> exp.Expr:
-    origin = arguments[2] if len(arguments) > 2 and not isinstance(arguments[2], exp.Null) else None
-    return ceil(arguments[0], literal_text(arguments[1], "a period"), _zone(arguments, 3, zone), origin)
+    return build
 
 
 def _time_shift(arguments: list[exp.Expr], zone: str) -> exp.Expr:
@@ -120,17 +126,10 @@ def _time_shift(arguments: list[exp.Expr], zone: str) -> exp.Expr:
 
 def extract(unit: str, value: exp.Expr, zone: str) -> exp.Expr:
     """A field of a time. Raises ``Refused`` for one that is not known."""
-    local = f"timezone({text(zone)}, v)"
-    if unit == "MILLISECOND":
-        return of_kind("long", sql(f"date_part('millisecond', {local}) % 1000", v=as_time(value)))
-    if unit == "MICROSECOND":
-        return of_kind("long", sql(f"date_part('microsecond', {local}) % 1000000", v=as_time(value)))
     if unit not in _FIELDS:
-        raise Refused(f"{unit} is not one of {', '.join([*_FIELDS, 'MILLISECOND', 'MICROSECOND'])}.")
-    source = (
-        "CAST(floor(epoch_ms(v) / 1000) AS BIGINT)" if unit == "EPOCH" else f"date_part('{_FIELDS[unit]}', {local})"
-    )
-    return of_kind("long", sql(source, v=as_time(value)))
+        raise Refused(f"{unit} is not one of {', '.join(_FIELDS)}.")
+    at = as_time(value)
+    return of_kind("long", sql(_FIELDS[unit], v=at, local=sql(f"timezone({text(zone)}, v)", v=at)))
 
 
 def _time_extract(arguments: list[exp.Expr], zone: str) -> exp.Expr:
@@ -148,7 +147,7 @@ def _strftime(pattern: str) -> str:
 
 def _time_format(arguments: list[exp.Expr], zone: str) -> exp.Expr:
     where = _zone(arguments, 2, zone)
-    if len(arguments) > 1 and not isinstance(arguments[1], exp.Null):
+    if _has(arguments, 1):
         pattern = _strftime(literal_text(arguments[1], "a pattern"))
     elif where in ("UTC", "Etc/UTC"):
         pattern = "%Y-%m-%dT%H:%M:%S.%g+00:00"
@@ -161,15 +160,16 @@ def _time_format(arguments: list[exp.Expr], zone: str) -> exp.Expr:
 def _time_parse(arguments: list[exp.Expr], zone: str) -> exp.Expr:
     where = _zone(arguments, 2, zone)
     source = arguments[0]
-    has_pattern = len(arguments) > 1 and not isinstance(arguments[1], exp.Null)
-    pattern = literal_text(arguments[1], "a pattern") if has_pattern else ""
+    pattern = literal_text(arguments[1], "a pattern") if _has(arguments, 1) else None
     if isinstance(source, exp.Literal):
         try:
-            read = reader(pattern, where) if has_pattern else lambda value: iso_ms(value, parse_zone(where), blank=True)
+            at = timestamp_parse(source.name, pattern, where)
         except BadTime as error:
             raise Refused(str(error)) from None
-        return moment(read(source.name))
-    if has_pattern:
+        except EvaluationFailed:  # a clock skips it
+            at = None
+        return moment(at if isinstance(at, int) else None)
+    if pattern is not None:
         template = f"timezone({text(where)}, try_strptime(v, {text(_strftime(pattern))}))"
         return of_kind("time", sql(template, v=source))
     # What has no zone is of this one. Years, months and hours alone are completed, as the cast does not know them.
@@ -190,36 +190,11 @@ def moment(ms: int | None) -> exp.Expr:
 
 def _time_in_interval(arguments: list[exp.Expr], zone: str) -> exp.Expr:
     written = literal_text(arguments[1], "an interval")
-    start, end = _ends(written, zone)
-    return of_kind("boolean", sql("(v >= s AND v < e)", v=as_time(arguments[0]), s=moment(start), e=moment(end)))
-
-
-def _ends(written: str, zone: str) -> tuple[int, int]:
-    first, _, last = written.partition("/")
     try:
-        where = parse_zone(zone)
-        if first.startswith("P"):
-            end = iso_ms(last, where)
-            return (_moved(end, first, -1, zone), end) if end is not None else _no_interval(written)
-        start = iso_ms(first, where)
-        if start is None:
-            return _no_interval(written)
-        stop = _moved(start, last, 1, zone) if last.startswith("P") else iso_ms(last, where)
-        return (start, stop) if stop is not None else _no_interval(written)
-    except (BadTime, OverflowError):
-        return _no_interval(written)
-
-
-def _no_interval(written: str) -> tuple[int, int]:
-    raise Refused(f"{written!r} is not an interval such as 2026-01-01/P1D.")
-
-
-def _moved(ms: int, period: str, sign: int, zone: str) -> int:
-    months, rest = period_parts(period)
-    local = to_datetime(ms).astimezone(parse_zone(zone)).replace(tzinfo=None)
-    moved: datetime = local + sign * relativedelta(months=months) + sign * rest
-    at = moved.replace(tzinfo=parse_zone(zone)).astimezone(UTC)
-    return int(at.timestamp() * 1000)
+        start, end = interval_ms(written, parse_zone(zone))
+    except ValueError as error:
+        raise Refused(f"{error}.") from None
+    return of_kind("boolean", sql("(v >= s AND v < e)", v=as_time(arguments[0]), s=moment(start), e=moment(end)))
 
 
 def _unit(value: exp.Expr) -> str:
@@ -247,8 +222,8 @@ def _edge(function: str, arguments: list[exp.Expr]) -> exp.Expr:
 
 
 TIME_FUNCTIONS: dict[str, tuple[int, int, SpecialFunction]] = {
-    "TIME_FLOOR": (2, 4, _time_floor),
-    "TIME_CEIL": (2, 4, _time_ceil),
+    "TIME_FLOOR": (2, 4, _rounding(floor)),
+    "TIME_CEIL": (2, 4, _rounding(ceil)),
     "TIME_SHIFT": (3, 4, _time_shift),
     "TIME_EXTRACT": (2, 3, _time_extract),
     "TIME_FORMAT": (1, 3, _time_format),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from dateutil.relativedelta import relativedelta
 
@@ -15,17 +15,17 @@ _PERIOD = re.compile(
 )
 
 
-def interval_ms(text: str) -> tuple[int, int]:
-    """Start and end in milliseconds since 1970, half-open. Raises ``ValueError``."""
+def interval_ms(text: str, zone: tzinfo = UTC) -> tuple[int, int]:
+    """Start and end in milliseconds since 1970, half-open. ``zone``: of times without one. Raises ``ValueError``."""
     first, slash, second = text.partition("/")
     refused = ValueError(f"{text!r} is not an interval such as 2025-06-01/2025-07-01 or 2025-06-01/P1M")
     try:
         if first.startswith("P"):
-            end = _parse_time(second)
+            end = _parse_time(second, zone)
             start = end - _parse_period(first)
         else:
-            start = _parse_time(first)
-            end = start + _parse_period(second) if second.startswith("P") else _parse_time(second)
+            start = _parse_time(first, zone)
+            end = start + _parse_period(second) if second.startswith("P") else _parse_time(second, zone)
     except (ValueError, OverflowError):
         raise refused from None
     if not slash or end < start:
@@ -37,10 +37,10 @@ def _ms(time: datetime) -> int:
     return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _parse_time(text: str) -> datetime:
+def _parse_time(text: str, zone: tzinfo) -> datetime:
     short = _SHORT.fullmatch(text)
     time = datetime(int(short[1]), int(short[2] or 1), 1) if short else datetime.fromisoformat(text)
-    return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC)
+    return time.replace(tzinfo=time.tzinfo or zone).astimezone(zone)
 
 
 def _parse_period(text: str) -> relativedelta:
