@@ -200,3 +200,19 @@ def test_a_size_may_be_a_parameter(engine: duckdb.DuckDBPyConnection) -> None:
 def test_a_wrong_use_of_a_sketch_is_named(engine: duckdb.DuckDBPyConnection, expression: str, said: str) -> None:
     with pytest.raises(Refused, match=re.escape(said)):
         answered(engine, {"query": f"SELECT {expression} AS x FROM wiki_rollup"})
+
+
+V = "(SELECT tags, delta, page AS v, 'a' AS m FROM wiki)"
+MEANT = {
+    # A column that is named like a part of the translation.
+    f"SELECT COUNT(*) AS x FROM {V} WHERE tags > v": 240,  # a small letter is behind a P
+    f"SELECT COUNT(*) AS x FROM {V} WHERE tags <= v": 0,
+    f"SELECT MV_TO_STRING(REPLACE(tags, 'a', v), '-') AS x FROM {V} WHERE delta = -148": "Page 2-b",
+    f"SELECT MV_LENGTH(MV_FILTER_ONLY(tags, ARRAY[v, m])) AS x FROM {V} WHERE delta = -148": 1,
+}
+
+
+@pytest.mark.parametrize(("query", "value"), MEANT.items())
+def test_what_was_not_recorded(engine: duckdb.DuckDBPyConnection, query: str, value: Any) -> None:
+    """The values follow from the rows, see ``tests.support.druid_sql``."""
+    assert answered(engine, {"query": query}) == [{"x": value}]

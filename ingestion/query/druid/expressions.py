@@ -7,47 +7,23 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from ingestion.query.druid import times
-from ingestion.query.druid.functions import AGGREGATES, filled, templates
+from ingestion.query.druid.functions import AGGREGATES, EACH, filled, templates
 from ingestion.query.druid.sketches import OF_VALUES, SKETCH_FUNCTIONS, check_result, filtered, sketched
 from ingestion.query.druid.values import Kind, Refused, call, kind_of, of_kind, sql
 
 _LONGS = {"BIGINT", "INT", "SMALLINT", "TINYINT"}
 _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL"}
-_WHY = {
-    "LOOKUP": "There are no lookups.",
-    "BLOOM_FILTER": "Bloom filters are not made here.",
-    "BLOOM_FILTER_TEST": "Bloom filters are not read here.",
-}
 _PICK = {"ANY_VALUE", "LATEST_BY", "EARLIEST_BY"}  # take a row's value as it is
 _SKETCHES = ("_DS_", "DS_", "HLL_SKETCH", "THETA_SKETCH", "TDIGEST", "SPECTATOR")
 _ANY = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.In, exp.Between)
 # What has the kind of its first part.
-_TRANSPARENT = (exp.Paren, exp.Neg, exp.Distinct, exp.Filter, exp.Window, exp.IgnoreNulls, exp.RespectNulls)
+_TRANSPARENT = (exp.Alias, exp.Paren, exp.Neg, exp.Distinct, exp.Filter, exp.Window, exp.IgnoreNulls, exp.RespectNulls)
 _CONDITIONS = (*_ANY, exp.And, exp.Or, exp.Not, exp.Is, exp.Exists, exp.NullSafeEQ, exp.NullSafeNEQ)
 # What only holds other parts together.
-_STRUCTURE: tuple[type[exp.Expr], ...] = (
-    exp.Identifier,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.Var,
-    exp.Star,
-    exp.Ordered,
-    exp.Order,
-    exp.Where,
-)
-_STRUCTURE += (
-    exp.Having,
-    exp.Group,
-    exp.Limit,
-    exp.Fetch,
-    exp.LimitOptions,
-    exp.Offset,
-    exp.Tuple,
-    exp.Alias,
-    exp.Cube,
-)
-_STRUCTURE += (exp.Rollup, exp.GroupingSets, exp.WindowSpec, exp.JSONPath, exp.JSONPathPart, exp.IntervalSpan, exp.If)
-_STRUCTURE += (exp.WithinGroup, exp.Escape)
+_STRUCTURE: tuple[type[exp.Expr], ...] = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.Star)
+_STRUCTURE += (exp.Where, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Having, exp.Order, exp.Ordered)
+_STRUCTURE += (exp.Limit, exp.Fetch, exp.LimitOptions, exp.Offset, exp.Tuple, exp.WindowSpec, exp.WithinGroup)
+_STRUCTURE += (exp.JSONPath, exp.JSONPathPart, exp.IntervalSpan, exp.If, exp.Escape)
 
 
 class Rewriter:
@@ -70,8 +46,6 @@ class Rewriter:
         if isinstance(node, _TRANSPARENT):
             inner = node.expressions[0] if isinstance(node, exp.Distinct) and node.expressions else node.this
             return of_kind(kind_of(inner), node)
-        if isinstance(node, exp.Alias):
-            return of_kind(kind_of(node.this), node)
         if isinstance(node, _STRUCTURE):
             return node
         raise Refused(f"{type(node).__name__} is not supported: {node.sql(dialect='druid')[:100]}")
@@ -84,8 +58,8 @@ class Rewriter:
         if isinstance(node, exp.EQ) and kind_of(node.expression) in ("text", ""):
             return of_kind("boolean", sql("list_contains(m, v)", m=values, v=node.expression))
         condition = node.copy()
-        condition.set("this", exp.column("v"))
-        return of_kind("boolean", sql("len(list_filter(m, lambda v: p)) > 0", m=values, p=condition))
+        condition.set("this", exp.column(EACH))
+        return of_kind("boolean", sql(f"len(list_filter(m, lambda {EACH}: p)) > 0", m=values, p=condition))
 
     def literal(self, node: exp.Expr) -> exp.Expr:
         if node.args.get("is_string"):
@@ -142,8 +116,7 @@ class Rewriter:
         return of_kind("double" if "double" in kinds else "" if "" in kinds else "long", node)
 
     def joined(self, node: exp.Expr) -> exp.Expr:
-        parts = [self._as_text(part, kind_of(part)).copy() for part in (node.this, node.args["expression"])]
-        return of_kind("text", exp.DPipe(this=parts[0], expression=parts[1], safe=True))
+        return self._concat([node.this, node.args["expression"]])
 
     def case(self, node: exp.Expr) -> exp.Expr:
         results = [branch.args["true"] for branch in node.args["ifs"]]
@@ -213,17 +186,16 @@ class Rewriter:
         _check_sketches(name, arguments)
         lists = [place for place, argument in enumerate(arguments) if kind_of(argument) == "mv"]
         if lists == [0] and kind == "text" and name not in AGGREGATES and not _takes_lists(name):
-            each = filled(template, [exp.column("v"), *arguments[1:]])
-            return of_kind("mv", sql("list_transform(m, lambda v: e)", m=arguments[0], e=each))
+            each = filled(template, [exp.column(EACH), *arguments[1:]])
+            return of_kind("mv", sql(f"list_transform(m, lambda {EACH}: e)", m=arguments[0], e=each))
         if lists and (not _takes_lists(name) or isinstance(arguments[0], exp.Distinct)):
             raise Refused(f"{name} of a column with several values is not supported. Use UNNEST(MV_TO_ARRAY(column)).")
         return of_kind(_result_kind(name, kind, arguments), filled(template, arguments))
 
     def _concat(self, arguments: list[exp.Expr]) -> exp.Expr:
-        whole = self._as_text(arguments[0], kind_of(arguments[0])).copy()
-        for argument in arguments[1:]:
-            part = self._as_text(argument, kind_of(argument)).copy()
-            whole = exp.DPipe(this=whole, expression=part, safe=True)
+        whole, *others = [self._as_text(argument, kind_of(argument)).copy() for argument in arguments]
+        for other in others:
+            whole = exp.DPipe(this=whole, expression=other, safe=True)
         return of_kind("text", exp.Paren(this=whole))
 
 
@@ -282,7 +254,7 @@ def _as_long(value: exp.Expr, kind: Kind) -> exp.Expr:
 def _refusal(name: str) -> str:
     if any(part in name for part in _SKETCHES):
         return f"{name} is not supported. The functions of sketches are {', '.join(SKETCH_FUNCTIONS)}."
-    return " ".join([f"{name} is not supported.", *([_WHY[name]] if name in _WHY else [])])
+    return f"{name} is not supported."
 
 
 def _kind(kind: Kind) -> Callable[[Rewriter, exp.Expr], exp.Expr]:

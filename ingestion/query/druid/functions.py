@@ -76,8 +76,8 @@ ARRAY_TO_MV mv _1
 CARDINALITY long len(_1)
 STRING_TO_MV mv string_split(_1, _2)
 STRING_TO_ARRAY array string_split(_1, _2)
-MV_FILTER_ONLY mv list_filter(_1, lambda v: list_contains(_2, v))
-MV_FILTER_NONE mv list_filter(_1, lambda v: NOT list_contains(_2, v))
+MV_FILTER_ONLY mv list_filter(_1, lambda __each: list_contains(_2, __each))
+MV_FILTER_NONE mv list_filter(_1, lambda __each: NOT list_contains(_2, __each))
 """
 # Each of these begins with MV_ and with ARRAY_. ``list`` is a list of this sort, ``element`` one of its values.
 _OF_LISTS = """
@@ -98,6 +98,7 @@ _AGGREGATES += " APPROX_COUNT_DISTINCT_BUILTIN ANY_VALUE LATEST EARLIEST LATEST_
 AGGREGATES = frozenset(f"{_AGGREGATES} ARRAY_AGG STRING_AGG LISTAGG BIT_AND BIT_OR BIT_XOR".split())
 _ARGUMENT = re.compile(r"\b_(\d)\b")
 _ALL = "_all"
+EACH = "__each"  # a value of a list: a name that is hardly that of a column
 Template = tuple[str, exp.Expr]  # the kind and the expression
 
 

@@ -32,7 +32,7 @@ def test_pydruid_sqlalchemy_and_pandas_read_rows_columns_and_errors(
     seen = json.loads(ran.stdout)
     assert (seen["names"], seen["rows"]) == (["page", "n"], [["Page 0", 5], ["Page 10", 5]])
     assert seen["last"] == "2025-06-03T17:21:53.299Z"
-    assert seen["error"] == "druidException (INVALID_INPUT): LOOKUP is not supported. There are no lookups."
+    assert seen["error"] == "druidException (INVALID_INPUT): LOOKUP is not supported."
     assert (seen["headed"], seen["none"]) == (["page", "added"], [])
     assert (seen["schemas"], seen["tables"]) == (["druid", "sys"], ["flights", "wiki"])
     assert seen["has"] == [True, False]
