@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 from django.conf import settings
@@ -33,12 +35,29 @@ def submit_command(conf: Mapping[str, str], module: str) -> list[str]:
     if java is None:
         raise OSError("there is no Java: set JAVA_HOME")
     command = [str(java), "-Xmx256m", "-cp", f"{spark_conf.spark_home()}/jars/*", "org.apache.spark.deploy.SparkSubmit"]
-    command += ["--master", settings.SPARK_MASTER, "--deploy-mode", "cluster", "--class", _RUNNER]
+    command += ["--master", _reachable_masters(), "--deploy-mode", "cluster", "--class", _RUNNER]
     if spark_conf.operator_file().is_file():
         command += ["--properties-file", str(spark_conf.operator_file())]
     for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]
     return [*command, spark_conf.driver_file(), "-m", "", module]
+
+
+def _reachable_masters() -> str:
+    """The master's address; of several, those that take a connection: with one that does not, a submission fails."""
+    scheme, _, addresses = str(settings.SPARK_MASTER).partition("://")
+    masters = addresses.split(",")
+    reachable = [address for address in masters if _is_reachable(address)] if len(masters) > 1 else []
+    return f"{scheme}://{','.join(reachable or masters)}"
+
+
+def _is_reachable(address: str) -> bool:
+    parts = urlsplit(f"//{address}")
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or 7077), _TIMEOUT_S).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def environment(own: Mapping[str, str], java: str) -> dict[str, str]:
@@ -49,6 +68,7 @@ def environment(own: Mapping[str, str], java: str) -> dict[str, str]:
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         **own,
         "HEADGATE_ON_CLUSTER": "1",
+        "HEADGATE_SPARK_MASTERS": settings.SPARK_MASTER,
         "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", java),
         "PYTHONUNBUFFERED": "1",
         **installed,

@@ -14,10 +14,12 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.common.errors import Unavailable
-from controlplane.spark import cluster_drivers
-from controlplane.tasks.models import ClusterDriver
+from controlplane.spark import cluster_drivers, spark_master
+from controlplane.tasks.change_notifications import notify_task_changed
+from controlplane.tasks.models import ClusterDriver, Status, Task
 
 _MARK = "Headgate submits the driver of"
+_NO_MASTER = "Its driver waits: no master of the Spark cluster says that it is ALIVE."
 _OUTPUT_BYTES = 65_536
 _SOON = timedelta(minutes=10)  # by then a submission has ended
 
@@ -32,6 +34,17 @@ def begin(name: str, *, on_cluster: bool) -> None:
         ClusterDriver.objects.update_or_create(pk=name, defaults=fresh)
     elif earlier is not None:
         earlier.delete()
+
+
+def wait_for_master(task: Task) -> bool:
+    """Whether no master acts, as while a standby takes over: it would keep a submission without an answer. The task
+    says so."""
+    if spark_master.alive_master():
+        return False
+    Task.objects.filter(pk=task.pk, status=Status.PENDING).update(message=_NO_MASTER)
+    if task.message != _NO_MASTER:
+        notify_task_changed(task)
+    return True
 
 
 def first_line(name: str) -> str:

@@ -52,6 +52,8 @@ def launch(task_id: str) -> bool:
         return False
     try:
         if waiting.kind not in PLAIN_PROCESSES:
+            if spark_conf.drivers_on_cluster() and drivers.wait_for_master(waiting):
+                return False
             if waiting.reads:
                 set_manual_start(waiting)
             spark_conf.prepare_shipping()  # it may take two minutes, which is none of the application's time to start

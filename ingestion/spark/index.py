@@ -12,14 +12,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark import SparkConf, SparkContext
 
-from ingestion.spark.on_cluster import executors_files, live_on_cluster
+from ingestion.spark.on_cluster import all_masters, executors_files, live_on_cluster
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.shutdown import Ending
 
 
 def spark_conf() -> SparkConf:
     """A cluster's secret comes through the environment: everybody on the machine can read a command line."""
-    spark_config, names = executors_files(SparkConf()), ("HEADGATE_SPARK_SECRET", "_SPARK_AUTH_SECRET")
+    spark_config, names = all_masters(executors_files(SparkConf())), ("HEADGATE_SPARK_SECRET", "_SPARK_AUTH_SECRET")
     secret = next(filter(None, [os.environ.pop(name, "") for name in names]), "")
     return spark_config.set("spark.authenticate.secret", secret) if secret else spark_config
 

@@ -37,6 +37,12 @@ def executors_files(conf: SparkConf) -> SparkConf:
     return conf.set("spark.jars", ",".join(own)) if own != addresses else conf
 
 
+def all_masters(conf: SparkConf) -> SparkConf:
+    """The driver knows every master: it was submitted to those that answered then."""
+    masters = os.environ.pop("HEADGATE_SPARK_MASTERS", "")
+    return conf.setMaster(masters) if masters else conf
+
+
 def _follow(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_PERIOD_S)

@@ -31,6 +31,7 @@ class Spark(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.state, self.log = "RUNNING", b""
+        self.status = "ALIVE"  # of the master
         self.killed: list[str] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -42,7 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
         spark = self.server
         if self.path == "/json/":
             driver = {"id": ID, "state": spark.state, "worker": "None" if spark.state == "SUBMITTED" else "w1"}
-            document = {"status": "ALIVE", "activeapps": [], "activedrivers": [driver], "completeddrivers": []}
+            document = {"status": spark.status, "activeapps": [], "activedrivers": [driver], "completeddrivers": []}
             worker = {"id": "w1", "state": "ALIVE", "cores": 1, "coresused": 1, "memory": 1, "webuiaddress": spark.url}
             self._answer(json.dumps({**document, "workers": [worker]}).encode())
             return
@@ -159,6 +160,18 @@ def test_a_silent_master_says_nothing(task: Task, spark: Spark, settings: Any) -
     settings.SPARK_MASTER_WEB = ["http://127.0.0.1:9"]
     assert watched(task).status == Status.PENDING
     assert not cluster_drivers.kill(ID)
+
+
+def test_a_task_waits_while_no_master_acts(task: Task, spark: Spark) -> None:
+    """Row 44 of the failure matrix: a standby would keep the submission without an answer."""
+    Task.objects.filter(pk=task.pk).update(launched_at=None, host="", last_heartbeat_at=None, message="")
+    for spark.status in ("STANDBY", "RECOVERING"):
+        assert launcher.launch(task.pk) is False
+        task.refresh_from_db()
+        assert (task.status, task.launched_at) == (Status.PENDING, None)
+        assert task.message == "Its driver waits: no master of the Spark cluster says that it is ALIVE."
+    spark.status = "ALIVE"
+    assert not drivers.wait_for_master(task)
 
 
 def test_the_end_of_its_host_costs_it_nothing(task: Task, spark: Spark) -> None:

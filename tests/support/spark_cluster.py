@@ -1,6 +1,7 @@
 """A Spark standalone cluster: a master and workers that are machines of their own, as far as one machine can be.
 
 Each has a loopback address, folders and an environment of its own: Java, Spark, and nothing of this project's Python.
+For a while it may have two masters, of which a ZooKeeper elects the acting one and keeps what that knows.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import importlib.util
 import os
 import re
 import secrets
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -27,6 +29,7 @@ from tests.support.waiting import wait_for
 SMALL, LARGE = (1, "2g"), (3, "6g")  # cores and memory of a worker
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
+_ZOOKEEPER = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _CONF = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true", "spark.master.rest.enabled": "false"}
 
@@ -35,6 +38,27 @@ def spark_home() -> Path:
     found = importlib.util.find_spec("pyspark")
     assert found is not None and found.origin is not None
     return Path(found.origin).parent
+
+
+class Master:
+    """One of them: its process, and where it listens."""
+
+    def __init__(self, taken: Sequence[int] = ()) -> None:
+        self.port = choose_port(None, list(taken))
+        self.web = f"http://127.0.0.1:{choose_port(None, [*taken, self.port])}"
+        self.process: Child | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def says(self) -> dict[str, Any] | None:
+        """By its page's JSON; None while it does not answer."""
+        try:
+            found: dict[str, Any] = httpx2.get(f"{self.web}/json/", trust_env=False, timeout=5.0).json()
+        except (httpx2.HTTPError, ValueError):  # its server listens before it has anything to say
+            return None
+        return found
 
 
 class SparkCluster:
@@ -50,24 +74,68 @@ class SparkCluster:
         self.conf = folder / "conf"
         self.conf.mkdir(parents=True)
         (self.conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in _CONF.items()))
-        self.port = choose_port(None)
-        self.web = f"http://127.0.0.1:{choose_port(None, [self.port])}"
-        self.master = self._master()
+        self._masters = [Master()]
+        self._recovery = ""  # Java options of masters
+        self._start_master(self._masters[0])
         self._size = cores, memory
         self._workers = {host: self._worker(host) for host in hosts}
         self._await_workers()
 
-    def _master(self) -> Child:
-        where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", self.web.rpartition(":")[2]]
-        master = self._start(_MASTER, "127.0.0.1", *where)
-        wait_for("Spark's master is up", lambda: self._answers() is not None, 180, master.output)
-        return master
+    def _start_master(self, master: Master) -> None:
+        where = ["--host", "127.0.0.1", "--port", str(master.port), "--webui-port", master.web.rpartition(":")[2]]
+        master.process = self._start(_MASTER, "127.0.0.1", *where, options=self._recovery)
+        wait_for("Spark's master is up", lambda: master.says() is not None, 180, master.process.output)
 
     def restart_master(self) -> None:
         """It has no recovery: applications are forgotten, workers register anew by themselves."""
-        self.master.kill()
-        self.master = self._master()
+        self._start_master(self.lose_master())
         self._await_workers()
+
+    @contextmanager
+    def with_standby(self) -> Iterator[None]:
+        """Two masters, which elect one, instead of the one without recovery. Nothing may run at either end."""
+        port, folder = choose_port(None), self.folder / "zookeeper"
+        folder.mkdir()
+        # A session has at most 20 ticks: for so long an election waits for a master that was killed.
+        lines = [f"clientPort={port}", f"dataDir={folder}", "clientPortAddress=127.0.0.1", "tickTime=500"]
+        (folder / "zoo.cfg").write_text("\n".join([*lines, "admin.enableServer=false\n"]))
+        zookeeper = self._start(_ZOOKEEPER, "127.0.0.1", str(folder / "zoo.cfg"))
+        wait_for("ZooKeeper is up", lambda: _listens(port), 60, zookeeper.output)
+        first = Master()
+        options = f"-Dspark.deploy.recoveryMode=ZOOKEEPER -Dspark.deploy.zookeeper.url=127.0.0.1:{port}"
+        try:
+            self._replace_masters([first, Master([first.port])], options)
+            yield
+        finally:
+            self._replace_masters([Master()], "")
+            zookeeper.kill()
+
+    def _replace_masters(self, masters: list[Master], options: str) -> None:
+        self.stop()
+        self._masters, self._recovery = masters, options
+        for master in masters:
+            self._start_master(master)
+        self.await_master()
+        self._workers = {host: self._worker(host) for host in self._workers}
+        self._await_workers()
+
+    def lose_master(self) -> Master:
+        """The acting one is gone."""
+        lost = self.await_master()
+        assert lost.process is not None
+        lost.process.kill()
+        return lost
+
+    def await_master(self) -> Master:
+        """Until one acts."""
+        return wait_for("a master acts", self._acting, 90, self.logs)
+
+    def return_master(self, master: Master) -> None:
+        """One that was lost is there again, as a standby."""
+        self._start_master(master)
+
+    def _acting(self) -> Master | None:
+        return next((m for m in self._masters if (m.says() or {}).get("status") == "ALIVE"), None)
 
     def resize(self, cores: int, memory: str) -> None:
         """Other machines take the place of these, unless they have that size. Nothing may run on them."""
@@ -104,13 +172,24 @@ class SparkCluster:
         finally:
             self._code.symlink_to(PROJECT)
 
-    def lose(self, host: str) -> None:
-        """The machine is gone, with all that runs on it; another one takes its place."""
+    def lose(self, host: str, replaced: bool = True) -> None:
+        """The machine is gone, with all that runs on it; another one takes its place, or none until ``replace``."""
         for process in self._on(host):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self._workers[host].kill()
+        if replaced:
+            self.replace(host)
+
+    def replace(self, host: str) -> None:
+        """Another machine takes the place of one that was lost."""
         self._workers[host] = self._worker(host)
+
+    def host_of_driver(self, driver_id: str) -> str:
+        """Where the acting master has a driver run; empty while it runs nowhere."""
+        seen = self.seen()
+        worker = next((d["worker"] for d in seen.get("activedrivers", ()) if d["id"] == driver_id), "")
+        return next((str(w["host"]) for w in seen["workers"] if w["id"] == worker), "")
 
     def host_of(self, pid: int) -> str:
         """Where a process runs."""
@@ -127,30 +206,24 @@ class SparkCluster:
 
     @property
     def address(self) -> str:
-        return f"spark://127.0.0.1:{self.port}"
+        return f"spark://{','.join(master.address for master in self._masters)}"
 
     @property
     def settings(self) -> dict[str, str]:
         """Headgate's, for this cluster."""
         return {
             "HEADGATE_SPARK_MASTER": self.address,
-            "HEADGATE_SPARK_MASTER_WEB": self.web,
+            "HEADGATE_SPARK_MASTER_WEB": ",".join(master.web for master in self._masters),
             "HEADGATE_SPARK_SECRET": self.secret,
         }
 
     def seen(self) -> dict[str, Any]:
-        """What the master says of its workers and applications."""
-        return self._answers() or {"workers": [], "activeapps": []}
+        """What the acting master says of its workers and applications."""
+        acting = self._acting()
+        return (acting.says() if acting else None) or {"workers": [], "activeapps": []}
 
     def application(self, name: str) -> dict[str, Any] | None:
         return next((a for a in self.seen()["activeapps"] if a["name"] == name), None)
-
-    def _answers(self) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = httpx2.get(f"{self.web}/json/", trust_env=False, timeout=5.0).json()
-        except (httpx2.HTTPError, ValueError):  # its server listens before it has anything to say
-            return None
-        return found
 
     def environment(self, host: str, with_secret: bool = True) -> dict[str, str]:
         folder = self.folder / host
@@ -194,8 +267,9 @@ class SparkCluster:
         lines = [line for _, line in command_lines(psutil.process_iter()) if self.secret in line]
         return lines + [str(log) for log in self._logs() if self.secret in log.read_text(errors="replace")]
 
-    def _start(self, name: str, host: str, *arguments: str) -> Child:
+    def _start(self, name: str, host: str, *arguments: str, options: str = "") -> Child:
         environment = self.environment(host)
+        environment["SPARK_DAEMON_JAVA_OPTS"] += f" {options}"
         command = [str(spark_home() / "bin" / "spark-class"), name, *arguments]
         return Child(command, self.folder / f"{host}.log", environment=environment, folder=self.folder / host)
 
@@ -211,8 +285,13 @@ class SparkCluster:
         return [*self.folder.glob("*.log"), *self.folder.glob("*/work/*/*/std*")]
 
     def stop(self) -> None:
-        for child in (*self._workers.values(), self.master):
+        for child in (*self._workers.values(), *(m.process for m in self._masters if m.process)):
             child.stop()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _command(process: psutil.Process) -> str:

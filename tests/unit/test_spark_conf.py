@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,12 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from pyspark import SparkConf
 
 from controlplane.config import env
 from controlplane.spark import cluster_drivers, shipping, spark_conf
 from controlplane.tasks.models import Task
+from ingestion.spark.on_cluster import all_masters
 from tests.support.django_cast import spec_for
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -112,6 +115,29 @@ def test_a_driver_on_the_cluster_brings_its_python_in_one_file(
     assert {environment[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")} == {"./headgate-1.jar"}
     assert environment["_SPARK_AUTH_SECRET"] == "hush"
     assert not {"AWS_SECRET_ACCESS_KEY", "HOME", "SPARK_LOCAL_IP", "PYTHONPATH"} & set(environment)
+
+
+def test_a_driver_is_submitted_to_masters_that_answer_and_knows_all(
+    on_cluster: Path, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's submission fails when one of several takes no connection."""
+    settings.SPARK_DEPLOY_MODE, settings.SPARK_PYTHON = "cluster", "installed"
+    with socket.create_server(("127.0.0.1", 0)) as alive, socket.create_server(("127.0.0.1", 0)) as gone:
+        up, down = (f"127.0.0.1:{server.getsockname()[1]}" for server in (alive, gone))
+        gone.close()
+        for masters, submitted_to in (
+            (f"{down},{up}", up),
+            (f"{up},{up}", f"{up},{up}"),
+            (f"{down},{down}", f"{down},{down}"),  # Spark says why
+            (down, down),
+        ):
+            settings.SPARK_MASTER = f"spark://{masters}"
+            command = cluster_drivers.submit_command(spark_conf.submit_conf(task()), "ingestion.spark.index")
+            assert command[command.index("--master") + 1] == f"spark://{submitted_to}"
+            environment = cluster_drivers.environment({}, "")
+            assert environment["HEADGATE_SPARK_MASTERS"] == f"spark://{masters}"
+    monkeypatch.setenv("HEADGATE_SPARK_MASTERS", environment["HEADGATE_SPARK_MASTERS"])
+    assert all_masters(SparkConf(loadDefaults=False)).get("spark.master") == f"spark://{down}"
 
 
 def test_the_one_file_unpacks_itself_and_an_executors_shrinks(tmp_path: Path) -> None:
