@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help jars venv venv-dev chromium prerequisites demo up down status manage clean test test-deep test-durations screenshots lint format lock
+.PHONY: help jars venv venv-dev chromium prerequisites demo up down status manage clean test test-deep test-durations screenshots lint format lock sbom
 
 # The lock is made for 3.11; the newest others are tried after it.
 ifndef PYTHON
@@ -108,6 +108,9 @@ chromium:
 		command -v $$name && break; done >/dev/null || { \
 		echo "The browser tests need Chromium." \
 			"Install it with: sudo apt-get install chromium-headless-shell (macOS: brew install chromium)" >&2; exit 1; }
+
+sbom: venv-dev ## list what is shipped, with licences, in sbom.json (ARGS="--root DIR" for an unpacked image)
+	$(BIN)/python -m tools.sbom $(ARGS)
 
 lock: prerequisites ## resolve the dependencies into both requirements files (ARGS=--upgrade for newer ones)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && "$(PYTHON)" -m venv "$$folder" && \

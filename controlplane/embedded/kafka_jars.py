@@ -82,10 +82,10 @@ def known_hashes(version: str = VERSION) -> dict[str, str]:
 
 def wrong_jars(folder: Path, version: str = VERSION) -> list[str]:
     """The names of jars that are missing or differ from the known hashes."""
-    return [name for name, digest in known_hashes(version).items() if _sha256(folder / name) != digest]
+    return [name for name, digest in known_hashes(version).items() if sha256(folder / name) != digest]
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
