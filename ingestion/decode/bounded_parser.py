@@ -40,15 +40,22 @@ class _Parser(Bounded, DuckDBParser):
     pass
 
 
-def parse_bounded(text: str, *, most_steps: int, deepest: int) -> list[exp.Expr | None]:
+def parse_bounded(
+    text: str,
+    *,
+    most_steps: int,
+    deepest: int,
+    parser: type[Bounded] = _Parser,
+    dialect: type[Dialect] = DuckDB,
+) -> list[exp.Expr | None]:
     """A tree for each statement, None for an empty one.
 
     Raises ``TooDeep`` and ``TooManySteps``; on odd text, any error at all.
     """
-    dialect = DuckDB()
-    tokens = dialect.tokenize(text)
+    tokens = dialect().tokenize(text)
     check_depth(tokens, text, deepest)
-    return _Parser(most_steps, dialect).parse(tokens, text)
+    found: list[exp.Expr | None] = parser(most_steps, dialect()).parse(tokens, text)  # type: ignore[attr-defined]
+    return found
 
 
 def check_depth(tokens: Sequence[Token], text: str, deepest: int) -> None:

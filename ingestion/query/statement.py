@@ -8,7 +8,7 @@ What runs is written from the checked tree, never the user's text. Each table of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -23,32 +23,15 @@ MAX_STEPS = 500_000
 DEEPEST = 60  # brackets in one another
 _EXPLAIN = re.compile(r"\s*explain\b(\s+analyze\b)?", re.IGNORECASE)
 # Functions are checked by DuckDB's own names of them, in ``duckdb_tree``.
-_EXPRESSIONS: tuple[type[exp.Expr], ...] = (
-    exp.Binary,
-    exp.Unary,
-    exp.Func,
-    exp.Between,
-    exp.In,
-    exp.Is,
-    exp.Exists,
-    exp.Column,
-    exp.Identifier,
-)
+_EXPRESSIONS: tuple[type[exp.Expr], ...] = (exp.Binary, exp.Unary, exp.Func, exp.Between, exp.In, exp.Is, exp.Exists)
+_EXPRESSIONS += (exp.Column, exp.Identifier)
 _EXPRESSIONS += (exp.Literal, exp.RawString, exp.Boolean, exp.Null, exp.Star, exp.Alias, exp.Aliases, exp.Tuple)
 _EXPRESSIONS += (exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Interval, exp.IntervalSpan, exp.Var, exp.Bracket)
 _EXPRESSIONS += (exp.Slice, exp.Lambda, exp.PropertyEQ, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _EXPRESSIONS += (exp.Window, exp.WindowSpec, exp.Distinct, exp.Columns, exp.PositionalColumn, exp.JSONPath)
 _EXPRESSIONS += (exp.JSONPathPart, exp.AtTimeZone, exp.Unnest, exp.Kwarg)
-_CLAUSES: tuple[type[exp.Expr], ...] = (
-    exp.Select,
-    exp.SetOperation,
-    exp.Subquery,
-    exp.Values,
-    exp.With,
-    exp.CTE,
-    exp.Table,
-    exp.TableAlias,
-)
+_CLAUSES: tuple[type[exp.Expr], ...] = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.With, exp.CTE)
+_CLAUSES += (exp.Table, exp.TableAlias)
 _CLAUSES += (exp.From, exp.Join, exp.Lateral, exp.Where, exp.Group, exp.Having, exp.Qualify, exp.Order, exp.Ordered)
 _CLAUSES += (exp.Limit, exp.Offset, exp.Cube, exp.Rollup, exp.GroupingSets)
 _TABLE_PARTS = {"this", "db", "alias", "joins"}
@@ -79,30 +62,33 @@ def view_name(number: int) -> str:
 
 def read_statement(text: str) -> Statement:
     """Raises ``Refused``."""
-    explain, text = _split_explain(text)
-    tree = _parse(text)
+    check_text(text)
+    found = _EXPLAIN.match(text)
+    explain: Explain = "" if found is None else "analyze" if found[1] else "plan"
+    rest = text[found.end() :] if found else text
+    tree = one_query(lambda: parse_bounded(rest, most_steps=MAX_STEPS, deepest=DEEPEST))
     for node in tree.walk():
         _check(node)
     _rename_ctes(tree)
     return Statement(tree, _rename_tables(tree), explain)
 
 
-def _split_explain(text: str) -> tuple[Explain, str]:
+def check_text(text: str) -> None:
+    """Raises ``Refused``."""
     if len(text) > MAX_STATEMENT:
         raise Refused(f"The statement has more than {MAX_STATEMENT:,} characters.")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise Refused("The statement contains characters that are not text.") from None
-    found = _EXPLAIN.match(text)
-    if found is None:
-        return "", text
-    return ("analyze" if found[1] else "plan"), text[found.end() :]
 
 
-def _parse(text: str) -> exp.Expr:
+def one_query(parse: Callable[[], Iterable[exp.Expr | None]]) -> exp.Expr:
+    """The only SELECT of what is parsed. Raises ``Refused``."""
     try:
-        parsed = parse_bounded(text, most_steps=MAX_STEPS, deepest=DEEPEST)
+        parsed = parse()
+    except Refused:
+        raise
     except TooDeep:
         raise Refused(f"Brackets are nested more than {DEEPEST} levels deep.") from None
     except TooManySteps:
@@ -111,12 +97,14 @@ def _parse(text: str) -> exp.Expr:
         raise Refused(f"The statement can't be read: {_plain_words(error)}") from None
     except Exception:  # sqlglot meets odd text with any error at all
         raise Refused("The statement can't be read.") from None
-    trees = [tree for tree in parsed if tree is not None]
+    trees = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(trees) != 1:
         raise Refused("Send one statement." if trees else "The statement is empty.")
-    if not isinstance(trees[0], (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
-        raise Refused("Only SELECT is allowed, with WITH before it, and EXPLAIN.")
-    return trees[0]
+    [tree] = trees
+    if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
+        kind = tree.name if isinstance(tree, exp.Command) else tree.key
+        raise Refused(f"Only SELECT is allowed, with WITH before it, not {kind.upper()}.")
+    return tree
 
 
 def _plain_words(error: SqlglotError) -> str:
@@ -129,7 +117,7 @@ def _plain_words(error: SqlglotError) -> str:
     text = re.sub(r"^Expected table name but got .*", "The name of a table is missing", text)
     text = re.sub(r"^Invalid expression / Unexpected token", "A word or a sign is not expected here", text)
     if not text or re.search("<|class|token", text, re.IGNORECASE):
-        text = "It is no SQL of DuckDB's"
+        text = "A part can't be understood"
     return f"{text.removesuffix('.')} (line {first.get('line', 1)}, column {first.get('col', 1)})."
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
@@ -20,7 +22,7 @@ from ingestion.query.output import BATCH_ROWS
 from ingestion.query.statement import Refused
 from ingestion.query.stored_sketches import add_sketch_functions
 from ingestion.specs.messages.sql import DruidStatement, SqlColumn, SqlOrder, SqlStatement, SqlTable
-from tests.support.druid_sql import DATASOURCE, ROLLUP, cases, on_cluster, rollup, table
+from tests.support.druid_sql import DATASOURCE, ROLLUP, cases, on_cluster, rollup, rows, table
 
 CASES = [case for case in cases() if not on_cluster(case)]
 TABLES = {DATASOURCE: table(), ROLLUP: rollup()}
@@ -99,8 +101,8 @@ REFUSED |= {
 @pytest.fixture(scope="module")
 def engine() -> Iterator[duckdb.DuckDBPyConnection]:
     found = duckdb.connect(":memory:", config={"threads": "1"})
-    for name, rows in TABLES.items():
-        found.register(f"rows_of_{name}", rows)
+    for name, stored in TABLES.items():
+        found.register(f"rows_of_{name}", stored)
     add_sketch_functions(found, "sketch_distinct")
     yield found
     found.close()
@@ -203,16 +205,42 @@ def test_a_wrong_use_of_a_sketch_is_named(engine: duckdb.DuckDBPyConnection, exp
 
 
 V = "(SELECT tags, delta, page AS v, 'a' AS m FROM wiki)"
+SPRING, AUTUMN = 1743298200000, 1761442200000  # half an hour after the clocks of Zurich were moved in 2025, in ms
+HOUR_MS = 3_600_000
 MEANT = {
     # A column that is named like a part of the translation.
     f"SELECT COUNT(*) AS x FROM {V} WHERE tags > v": 240,  # a small letter is behind a P
     f"SELECT COUNT(*) AS x FROM {V} WHERE tags <= v": 0,
     f"SELECT MV_TO_STRING(REPLACE(tags, 'a', v), '-') AS x FROM {V} WHERE delta = -148": "Page 2-b",
     f"SELECT MV_LENGTH(MV_FILTER_ONLY(tags, ARRAY[v, m])) AS x FROM {V} WHERE delta = -148": 1,
+    """SELECT "a.b""c" AS x FROM (SELECT 5 AS "a.b""c")""": 5,
+    'SELECT "count" AS x FROM (SELECT 7 AS "count")': 7,
+    "SELECT COUNT(*) AS x FROM wiki; -- the end": 300,
+    "/* first */ SELECT COUNT(*) AS x FROM (SELECT page FROM wiki LIMIT 0);;": 0,
+    "SELECT 9223372036854775807 AS x": 2**63 - 1,
+    f"SELECT COUNT(*) AS x FROM wiki WHERE delta IN ({', '.join(map(str, range(0, 9000, 2)))})": 75,
+} | {
+    f"SELECT TIMESTAMP_TO_MILLIS({function}(MILLIS_TO_TIMESTAMP({at}), {rest}, 'Europe/Zurich')) AS x": value
+    for function, at, rest, value in (
+        ("TIME_FLOOR", SPRING, "'PT1H', NULL", SPRING - HOUR_MS // 2),
+        ("TIME_FLOOR", AUTUMN, "'PT1H', NULL", AUTUMN - HOUR_MS // 2),
+        ("TIME_FLOOR", SPRING, "'P1D', NULL", SPRING - 5 * HOUR_MS // 2),
+        ("TIME_CEIL", SPRING, "'P1D', NULL", SPRING + 41 * HOUR_MS // 2),  # a day of 23 hours
+        ("TIME_SHIFT", SPRING, "'P1D', -1", SPRING - 24 * HOUR_MS + HOUR_MS),
+    )
 }
 
 
-@pytest.mark.parametrize(("query", "value"), MEANT.items())
+@pytest.mark.parametrize(("query", "value"), MEANT.items(), ids=[query[:60] for query in MEANT])
 def test_what_was_not_recorded(engine: duckdb.DuckDBPyConnection, query: str, value: Any) -> None:
     """The values follow from the rows, see ``tests.support.druid_sql``."""
     assert answered(engine, {"query": query}) == [{"x": value}]
+
+
+def test_an_interval_is_of_the_querys_zone(engine: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT COUNT(*) AS x FROM wiki WHERE TIME_IN_INTERVAL(__time, '2025-06-02/P1D')"
+    zone = "America/Los_Angeles"
+    days = [datetime.fromisoformat(row["t"]).astimezone(ZoneInfo(zone)).date() for row in rows()]
+    expected = days.count(date(2025, 6, 2))
+    assert 0 < expected < 300
+    assert answered(engine, {"query": query, "context": {"sqlTimeZone": zone}}) == [{"x": expected}]

@@ -158,6 +158,7 @@ SELECT {'a': 1, 'b': [1, 2]}, [1, 2], MAP {'a': 1}, DATE '2026-01-01', TIMESTAMP
   'it''s', true, NULL;
 SELECT (SELECT count(*) FROM flights WHERE delay = f.delay) FROM flights f;
 SELECT count(*) FROM flights /* a comment with COPY */;
+SELECT count(*) FROM flights; -- no more;
 SELECT timezone('Europe/Berlin', __time), __time AT TIME ZONE 'Europe/Berlin' FROM flights;
 """
 
