@@ -198,13 +198,7 @@ def _quoted(name: str) -> str:
 
 
 # A statement that is checked names no file: these are of a segment's.
-_OF_FILES: tuple[type[duckdb.Error], ...] = (
-    duckdb.IOException,
-    duckdb.HTTPException,
-    duckdb.PermissionException,
-    duckdb.FatalException,
-)
-_OF_FILES += (duckdb.InternalException,)
+_OF_FILES = (duckdb.IOException, duckdb.PermissionException, duckdb.FatalException, duckdb.InternalException)
 
 
 def refusal_of(error: duckdb.Error, asked: SqlStatement, order: SqlOrder) -> tuple[str, bool]:
@@ -231,42 +225,23 @@ def _names_file(text: str, order: SqlOrder) -> bool:
     return any(name in text for name in ([*names, str(folder)] if folder is not None else names))
 
 
+_OF_PLAN = {"operator", "type", "name", "children", "extra_info", "timing", "intermediate_rows", "rows_scanned"}
+_OF_PLAN |= {"query", "total_rows_scanned", "total_time", "io", "total_bytes_read"}
+_OF_PLAN |= {"Filters", "Projections", "Expressions", "Conditions", "Groups", "Aggregates", "Join Type", "Order By"}
+_OF_PLAN |= {"Estimated Cardinality", "Total Files Read"}
+
+
 def plan_of(engine: duckdb.DuckDBPyConnection, statement: Statement) -> dict[str, Any]:
-    """DuckDB's plan; of a statement that is run, with what it has read."""
+    """DuckDB's plan without the names of files; of a statement that is run, with what it has read."""
     is_run = statement.explain == "analyze"
     options = "ANALYZE, FORMAT json" if is_run else "FORMAT json"
-    plan = json.loads(engine.execute(f"EXPLAIN ({options}) {statement.sql}").fetchall()[0][1])
-    operators = [_operator(node) for node in (plan["operator"] if is_run else plan)]
+    text = engine.execute(f"EXPLAIN ({options}) {statement.sql}").fetchall()[0][1]
+    plan = json.loads(text, object_hook=lambda node: {name: node[name] for name in node if name in _OF_PLAN})
     if not is_run:
-        return {"operators": operators}
-    query = plan["query"]
+        return {"operators": plan}
     return {
-        "operators": operators,
-        "rows_read": query["total_rows_scanned"],
-        "seconds": query["total_time"],
+        "operators": plan["operator"],
+        "rows_read": plan["query"]["total_rows_scanned"],
+        "seconds": plan["query"]["total_time"],
         "bytes_read": plan["io"]["total_bytes_read"],
     }
-
-
-_SHOWN: tuple[str, ...] = (
-    "Filters",
-    "Projections",
-    "Expressions",
-    "Conditions",
-    "Groups",
-    "Aggregates",
-    "Join Type",
-    "Order By",
-)
-_SHOWN += ("Estimated Cardinality", "Total Files Read")
-
-
-def _operator(node: dict[str, Any]) -> dict[str, Any]:
-    """A part of the plan, without the names of files."""
-    shown = {name: node["extra_info"][name] for name in _SHOWN if name in node.get("extra_info", {})}
-    found = {"name": node.get("type") or node.get("name", ""), "detail": shown}
-    if "timing" in node:
-        found |= {"rows": node.get("intermediate_rows", 0), "seconds": node["timing"]}
-    if "rows_scanned" in node:
-        found["rows_read"] = node["rows_scanned"]
-    return {**found, "children": [_operator(child) for child in node.get("children", [])]}

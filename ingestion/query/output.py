@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -59,34 +60,23 @@ def _json_chunks(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterat
 
 
 def _csv_chunks(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    text = io.StringIO()
+    sink = _Sink()
+    text = io.TextIOWrapper(sink, "utf-8", errors="replace", newline="")  # type: ignore[type-var]  # a raw file
     writer = csv.writer(text)
     writer.writerow(schema.names)
     for batch in batches:
         writer.writerows([_csv_cell(value) for value in row] for row in rows_of(batch))
-        yield _take(text)
-    yield _take(text)
-
-
-def _take(text: io.StringIO) -> bytes:
-    content = text.getvalue().encode(errors="replace")
-    text.seek(0)
-    text.truncate()
-    return content
-
-
-def _arrow_chunks(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    sink = _Sink()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            yield sink.take()
+        text.flush()
+        yield sink.take()
+    text.flush()
     yield sink.take()
 
 
-def _parquet_chunks(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+def _binary_chunks(
+    open_writer: Callable[..., Any], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[bytes]:
     sink = _Sink()
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+    with open_writer(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
             yield sink.take()
@@ -161,6 +151,6 @@ def _csv_cell(value: Any) -> Any:
 _WRITERS: dict[Format, Callable[[pa.Schema, Iterable[pa.RecordBatch]], Iterator[bytes]]] = {
     "json": _json_chunks,
     "csv": _csv_chunks,
-    "arrow": _arrow_chunks,
-    "parquet": _parquet_chunks,
+    "arrow": partial(_binary_chunks, pa.ipc.new_stream),
+    "parquet": partial(_binary_chunks, partial(pq.ParquetWriter, compression="zstd")),
 }

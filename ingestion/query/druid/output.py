@@ -22,14 +22,12 @@ from ingestion.specs.messages.sql import DruidStatement
 
 def chunks(asked: DruidStatement, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     """The result in the form that ``asked`` names. Lines end with an empty one: then a client has all."""
-    writer = _Csv() if asked.result_format == "csv" else _Json(asked)
-    names = list(schema.names)
-    yield writer.start(names, _headers(asked, names, schema)).encode(errors="replace")
-    to_text = _Values(asked)
-    for batch in batches:
-        rows = ([to_text.value(v) for v in row] for row in rows_of(batch))
-        yield writer.rows(names, rows).encode(errors="replace")
-    yield writer.end().encode()
+    names, values = list(schema.names), _Values(asked)
+    headers = _headers(asked, names, schema)
+    rows = ([[values.value(v) for v in row] for row in rows_of(batch)] for batch in batches)
+    written = _csv(headers, rows) if asked.result_format == "csv" else _json(asked, names, headers, rows)
+    for text in written:
+        yield text.encode(errors="replace")
 
 
 def _headers(asked: DruidStatement, names: Sequence[str], schema: pa.Schema) -> list[list[str]]:
@@ -68,7 +66,7 @@ class _Values:
     def value(self, value: Any) -> Any:
         if isinstance(value, list):
             inner = [self.value(part) for part in value]
-            return json.dumps(inner, ensure_ascii=False, separators=(",", ":")) if self._lists_as_text else inner
+            return _text(inner) if self._lists_as_text else inner
         if isinstance(value, datetime):
             return value.astimezone(self._zone).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if isinstance(value, date):
@@ -82,20 +80,16 @@ class _Values:
         return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
-class _Csv:
-    def start(self, names: Sequence[str], headers: list[list[str]]) -> str:
-        return self._text(line for line in headers if line)
-
-    def rows(self, names: Sequence[str], rows: Iterable[list[Any]]) -> str:
-        return self._text([_cell(value) for value in row] for row in rows)
-
-    def end(self) -> str:
-        return "\n"
-
-    def _text(self, lines: Iterable[Sequence[Any]]) -> str:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(lines)
-        return text.getvalue()
+def _csv(headers: list[list[str]], batches: Iterable[list[list[Any]]]) -> Iterator[str]:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows(line for line in headers if line)
+    for rows in batches:
+        writer.writerows([_cell(value) for value in row] for row in rows)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue() + "\n"
 
 
 def _cell(value: Any) -> Any:
@@ -104,33 +98,24 @@ def _cell(value: Any) -> Any:
     return number_text(value) if isinstance(value, float) else value
 
 
-class _Json:
+def _json(
+    asked: DruidStatement, names: Sequence[str], headers: list[list[str]], batches: Iterable[list[list[Any]]]
+) -> Iterator[str]:
     """Rows as objects or arrays, in one array or on lines."""
+    as_objects = asked.result_format.startswith("object")
+    opening, comma, end = ("", "\n", "\n\n") if asked.result_format.endswith("Lines") else ("[", ",", "]\n")
+    described = [_described(names, *headers[1:])] if as_objects and headers else [line for line in headers if line]
+    before, texts = opening, [_text(line) for line in described]
+    for rows in batches:
+        texts += [_text(dict(zip(names, row, strict=True)) if as_objects else row) for row in rows]
+        if texts:
+            yield before + comma.join(texts)
+            before, texts = comma, []
+    yield (before + comma.join(texts) if before == opening else "") + end
 
-    def __init__(self, asked: DruidStatement) -> None:
-        self._as_objects = asked.result_format.startswith("object")
-        self._on_lines = asked.result_format.endswith("Lines")
-        self._is_first = True
 
-    def start(self, names: Sequence[str], headers: list[list[str]]) -> str:
-        found: list[Any] = [line for line in headers if line]
-        if self._as_objects and headers:
-            found = [_described(names, *headers[1:])]
-        opening = "" if self._on_lines else "["
-        return opening + self._joined(found)
-
-    def rows(self, names: Sequence[str], rows: Iterable[list[Any]]) -> str:
-        return self._joined(dict(zip(names, row, strict=True)) if self._as_objects else row for row in rows)
-
-    def end(self) -> str:
-        return "\n\n" if self._on_lines else "]\n"
-
-    def _joined(self, values: Iterable[Any]) -> str:
-        texts = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
-        comma = "\n" if self._on_lines else ","
-        first = "" if self._is_first or not texts else comma
-        self._is_first = self._is_first and not texts
-        return first + comma.join(texts)
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _described(names: Sequence[str], types: list[str], sql_types: list[str]) -> dict[str, Any]:
