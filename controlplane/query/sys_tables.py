@@ -92,6 +92,11 @@ def _if_unused(field: str) -> Any:
     return Case(When(used=False, then=F(field)), default=None)
 
 
+def _fields(kind: str, *names: str) -> dict[str, tuple[str, str]]:
+    """Columns that have the names of the model's fields."""
+    return {name: (kind, name) for name in names}
+
+
 _PLACE = {"team": (TEXT, "datasource__team__name"), "datasource": (TEXT, "datasource__name")}
 _MADE = Replacement.objects.filter(pk=OuterRef("replaced_by")).values(json=Func(F("made"), function="to_json"))
 _NUMBER = FeedEntry.objects.filter(publish_id=OuterRef("pk")).values("number")
@@ -101,42 +106,32 @@ _MS = Func(F("timestamp_ms"), template="(to_timestamp(0) + %(expressions)s * int
 _SEGMENTS: Columns = {
     "id": (TEXT, F("id")),
     **_PLACE,
-    "interval_start": (TIME, "interval_start"),
-    "interval_end": (TIME, "interval_end"),
-    "version": (TEXT, "version"),
-    "partition_num": (INTEGER, "partition_num"),
-    "rows": (INTEGER, "rows"),
-    "size_bytes": (INTEGER, "size_bytes"),
-    "min_time": (TIME, "min_time"),
-    "max_time": (TIME, "max_time"),
+    **_fields(TIME, "interval_start", "interval_end"),
+    **_fields(TEXT, "version"),
+    **_fields(INTEGER, "partition_num", "rows", "size_bytes"),
+    **_fields(TIME, "min_time", "max_time"),
     "path": (TEXT, _path),
-    "sha256": (TEXT, "sha256"),
+    **_fields(TEXT, "sha256"),
     "task": (TEXT, "task_id"),
-    "created_at": (TIME, "created_at"),
-    "used": (TRUTH, "used"),
+    **_fields(TIME, "created_at"),
+    **_fields(TRUTH, "used"),
     "unused_at": (TIME, _if_unused("unused_at")),
     "replaced_by": (TEXTS, Subquery(_MADE[:1])),
     "removed_by": (TEXT, _if_unused("removal__by")),
     "removal": (TEXT, _if_unused("removal__what")),
 }
 _TASKS: Columns = {
-    "id": (TEXT, "id"),
-    "kind": (TEXT, "kind"),
+    **_fields(TEXT, "id", "kind"),
     **_PLACE,
     "supervisor": (TEXT, Case(When(supervisor_id="", then=None), default=F("supervisor_id"))),
-    "spec_version": (INTEGER, "spec_version"),
-    "status": (TEXT, "status"),
-    "goal": (TEXT, "goal"),
-    "indexers_wanted": (INTEGER, "indexers_wanted"),
+    **_fields(INTEGER, "spec_version"),
+    **_fields(TEXT, "status", "goal"),
+    **_fields(INTEGER, "indexers_wanted"),
     "published": (INTEGER, F("published")),
     "unparseable": (INTEGER, F("unparseable")),
     "segments": (INTEGER, F("segment_count")),
     "submitted_by": (TEXT, "submitted_by__username"),
-    "created_at": (TIME, "created_at"),
-    "launched_at": (TIME, "launched_at"),
-    "started_at": (TIME, "started_at"),
-    "last_heartbeat_at": (TIME, "last_heartbeat_at"),
-    "ended_at": (TIME, "ended_at"),
+    **_fields(TIME, "created_at", "launched_at", "started_at", "last_heartbeat_at", "ended_at"),
     "error": (TEXT, _message("error")),
     "message": (TEXT, _message("message")),
 }
@@ -146,12 +141,11 @@ _QUARANTINE: Columns = {
     "topic": (TEXT, "source__topic"),
     "topic_id": (TEXT, "source__topic_id"),
     "group": (TEXT, "source__group"),
-    "partition": (INTEGER, "partition"),
-    "offset": (INTEGER, "offset"),
-    "place": (TEXT, "place"),
+    **_fields(INTEGER, "partition", "offset"),
+    **_fields(TEXT, "place"),
     "timestamp": (TIME, Case(When(timestamp_ms__range=_YEARS_MS, then=_MS), default=None, output_field=TextField())),
-    "delivery_count": (INTEGER, "delivery_count"),
-    "reason": (TEXT, "reason"),
+    **_fields(INTEGER, "delivery_count"),
+    **_fields(TEXT, "reason"),
     "error": (TEXT, _message("error")),
     "cause": (TEXT, "cause"),
     "task": (TEXT, "task_id"),
@@ -161,8 +155,7 @@ _QUARANTINE: Columns = {
     "payload": (BYTES, _beginning("payload")),
     "payload_size": (INTEGER, Func(F("payload"), function="octet_length", output_field=IntegerField())),
     "masked": (TEXT, _masked_for),
-    "created_at": (TIME, "created_at"),
-    "ended_at": (TIME, "ended_at"),
+    **_fields(TIME, "created_at", "ended_at"),
 }
 _PUBLISHES: Columns = {
     "publish_id": (TEXT, F("id")),
