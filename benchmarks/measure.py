@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -88,6 +89,25 @@ def _gaps(times: Sequence[datetime], begin: datetime, end: datetime) -> Iterator
     for before, after in zip(times, [*times[1:], end], strict=False):
         if before < end and after > begin:
             yield (after - before).total_seconds()
+
+
+def longest_silence(
+    times: Sequence[datetime], begin: datetime, end: datetime, excused: Sequence[tuple[datetime, datetime]]
+) -> float:
+    """The most seconds between two events, between ``begin`` and the first, and between the last and ``end``.
+
+    Time in a span of ``excused`` does not count. ``times`` are in order.
+    """
+    points = [begin, *(at for at in times if begin < at < end), end]
+    return max(_uncovered(first, last, excused) for first, last in pairwise(points))
+
+
+def _uncovered(begin: datetime, end: datetime, spans: Sequence[tuple[datetime, datetime]]) -> float:
+    left, at = 0.0, begin
+    for first, last in sorted(spans):
+        left += max(0.0, (min(first, end) - at).total_seconds())
+        at = min(end, max(at, last))
+    return left + (end - at).total_seconds()
 
 
 def published(house: House, datasource: str) -> int:

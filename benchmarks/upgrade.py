@@ -27,7 +27,7 @@ import psutil
 
 from benchmarks.measure import longest_gaps
 from benchmarks.soak import LAST_RECORDS, Waiting, kill_leftovers
-from benchmarks.soak.lanes import PARTITIONS, Lane, published
+from benchmarks.soak.lanes import PARTITIONS, Lane, publish_times, published
 from benchmarks.soak.producers import Producing
 from benchmarks.soak.verdict import judge, read_log, settled
 from controlplane.common.applications import running_applications
@@ -40,10 +40,6 @@ from tests.support.waiting import wait_for
 KINDS = ("share_group", "offset_range")
 PAUSE_S = 0.1
 SETTLE_S = 300.0  # of a machine that does much else
-_TIMES = (
-    "SELECT p.created_at FROM publishing_publish p JOIN publishing_indexerfence f ON f.id = p.fence_id"
-    " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s AND NOT p.abandoned ORDER BY 1"
-)
 _FAILED = "SELECT id || ': ' || error || ' ' || message FROM tasks_task WHERE status = 'FAILED'"
 _HEARTBEAT = (
     "SELECT coalesce(max(extract(epoch FROM clock_timestamp() - last_heartbeat_at)), 0)::float FROM tasks_task"
@@ -231,7 +227,7 @@ class Upgrade:
 
     def _silences(self) -> dict[str, float]:
         """Of each kind over all steps, and of each step over the kinds: seconds between two publishes."""
-        times = {lane.kind: [at for (at,) in self.house.sql(_TIMES, lane.datasource)] for lane in self.lanes}
+        times = {lane.kind: publish_times(self.house, lane) for lane in self.lanes}
         gaps = {kind: longest_gaps(found, self.steps) for kind, found in times.items()}
         by_step = {f"{name}_silence_s": max(gaps[kind][name] for kind in KINDS) for name, *_ in self.steps}
         return {f"{kind}_silence_s": max(gaps[kind].values()) for kind in KINDS} | by_step

@@ -13,7 +13,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 
 from benchmarks.soak.faults import Faults
+from benchmarks.soak.hosts import Hosts
 from benchmarks.soak.lanes import PARTITIONS, Lane, open_lanes, published
 from benchmarks.soak.merging import LEASE, Merging
 from benchmarks.soak.producers import Producing
@@ -49,6 +50,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compaction", action="store_true", help="also kill merges, take what they read out of use, delete and replay"
     )
+    parser.add_argument(
+        "--hosts", action="store_true", help="also three hosts, killed whole or by process; none may be silent for 60 s"
+    )
     parser.add_argument("--rewind", action="store_true", help="also begin and undo rewinds, and kill their readers")
     parser.add_argument("--settle", type=float, default=300.0, help="seconds for all to settle (%(default)g)")
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep all logs there when something is wrong")
@@ -64,7 +68,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         house = House(home)
         try:
             killed = _kills(house, options.kills, random.Random(f"{seed} kills")) if options.kills else []
-            return {"seed": seed, **_soak(house, options, seed, killed)}
+            with ExitStack() as stack:
+                return {"seed": seed, **_soak(house, options, seed, killed, stack)}
         finally:
             house.close()
 
@@ -89,17 +94,26 @@ def _kills(house: House, kills: int, chance: random.Random) -> list[str]:
             workers.close()
 
 
-def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[str]) -> dict[str, Any]:
+def _soak(
+    house: House, options: argparse.Namespace, seed: int, problems: list[str], stack: ExitStack
+) -> dict[str, Any]:
     chance = random.Random(seed)
     lanes = open_lanes(house)
     faults = Faults(house, lanes, chance, echo=lambda line: print(line, flush=True))
     merging = Merging(house, faults, lanes, chance) if options.compaction else None
     rewinding = Rewinding(house, faults, lanes, chance) if options.rewind else None
+    hosts = Hosts(house, faults, lanes, chance) if options.hosts else None
+    if hosts:
+        stack.callback(hosts.close)
+        hosts.open()
+        faults.also += hosts.kinds()
     faults.also += [*(merging.kinds() if merging else []), *(rewinding.kinds() if rewinding else [])]
     streams = {lane.kind: Producing(house.bootstrap, lane.topic, options.rate, str(seed)) for lane in lanes}
     waiting = Waiting(house, options.settle)
     waiting.for_each(lanes, "publishes", lambda lane: published(house, lane))
     faults.note("all kinds publish")
+    if hosts:
+        hosts.begin()
     problems += storm(house, lanes[-1], options.storm, chance, faults.note) if options.storm else []
     faults.run(60 * options.minutes, options.gap)
     faults.undo_all()
@@ -109,6 +123,8 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     for lane in lanes:
         streams[lane.kind].finish()
         streams[lane.kind].send(LAST_RECORDS, f"{seed} last")
+    if hosts:
+        hosts.end()
     waiting.for_each(lanes, "has every column in a segment", lambda lane: set(lane.added()) <= _columns(house, lane))
     faults.note("no more records")
     logs = {lane.kind: read_log(house.bootstrap, lane.topic, PARTITIONS) for lane in lanes}
@@ -117,6 +133,9 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     )
     faults.note("settled" if not waiting.timed_out else "given up")
     waiting.until("every task has ended", house.rest)
+    if hosts:
+        problems += hosts.wrong()
+        hosts.close()
     problems += rewinding.end() if rewinding else []
     problems += merging.end() if merging else []
     skipped = _skipped_markers(house)
@@ -129,6 +148,7 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.faults]
     _print_problems(house, problems, seed, options)
     counts = (merging.jobs() if merging else {}) | (rewinding.parts() if rewinding else {})
+    counts |= hosts.results() if hosts else {}
     return _results(verdicts, problems, faults, options) | counts
 
 
@@ -203,7 +223,7 @@ def _print_problems(house: House, problems: list[str], seed: int, options: argpa
         print(f"WRONG (seed {seed}): {problem}", flush=True)
     if problems and options.logs:
         shutil.copytree(house.home.logs, options.logs / "services", dirs_exist_ok=True)
-        for log in house.home.tasks.glob("*/spark.log"):
+        for log in house.home.path.glob("tasks*/*/spark.log"):
             shutil.copy(log, options.logs / f"{log.parent.name}.log")
         print(f"the logs are in {options.logs}", flush=True)
 

@@ -8,9 +8,10 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 
 import httpx2
@@ -21,11 +22,13 @@ from benchmarks.soak.lanes import Lane
 from benchmarks.soak.producers import COLUMNS
 from controlplane.common.applications import running_applications
 from controlplane.common.process_identity import Identity
+from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.service import Service
 from tests.support.house import House
 
 MAX_INDEXERS = 3
 POLL_S = 0.1
+READY_S = 1.0
 
 Undo = Callable[[], None]
 
@@ -39,6 +42,15 @@ class Entry:
 
     def __str__(self) -> str:
         return f"{self.at_s:7.1f} s  {self.description}"
+
+
+@dataclass
+class Away:
+    """A service, or the source of a lane that was suspended: from when until when, by the machine's clock."""
+
+    name: str
+    begin: datetime
+    end: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class Faults:
     echo: Callable[[str], None] = print
     also: list[Fault] = field(default_factory=list)  # beside those that are always done
     log: list[Entry] = field(default_factory=list)
+    away: list[Away] = field(default_factory=list)
     _started_s: float = field(default_factory=time.monotonic)
     _unavailable: set[str] = field(default_factory=set)
     _scheduled: list[tuple[float, int, Undo]] = field(default_factory=list)
@@ -88,6 +101,7 @@ class Faults:
         for lane in self.lanes:
             lane.suspended = False
             lane.submit(self.house)
+            self.returns(lane.kind)
         self.note("all faults are over; every supervisor has its last spec")
 
     def _kinds(self) -> list[Fault]:
@@ -100,13 +114,13 @@ class Faults:
             Fault(1.5, api, self._scale),
             Fault(1, api, self._suspend),
             Fault(1.5, frozenset({"proxy"}), self._break_publishes),
-            Fault(1, frozenset({"kafka"}), lambda: self._take_down(self.house.kafka, Service.kill, 1, 8)),
-            Fault(1, frozenset({"kafka"}), lambda: self._take_down(self.house.kafka, Service.stop, 1, 5)),
+            Fault(1, frozenset({"kafka"}), lambda: self.take_down(self.house.kafka, Service.kill, 1, 8)),
+            Fault(1, frozenset({"kafka"}), lambda: self.take_down(self.house.kafka, Service.stop, 1, 5)),
             Fault(1, frozenset({"kafka"}), lambda: self._pause(self.house.kafka)),
-            Fault(1.5, store, lambda: self._take_down(self.house.postgres, _stop_at_once, 0.2, 6)),
+            Fault(1.5, store, lambda: self.take_down(self.house.postgres, _stop_at_once, 0.2, 6)),
         ]
         for service in (self.house.web, self.house.worker, self.house.beat):
-            killed = partial(self._take_down, service, Service.kill, 0.2, 8)
+            killed = partial(self.take_down, service, Service.kill, 0.2, 8)
             kinds.append(Fault(1, frozenset({service.name}), killed))
         return kinds
 
@@ -130,6 +144,17 @@ class Faults:
     def plan(self, seconds: float, undo: Undo) -> None:
         """Have something undone so many seconds from now."""
         heapq.heappush(self._scheduled, (time.monotonic() + seconds, next(self._number), undo))
+
+    def leaves(self, *names: str) -> None:
+        """What needs one of these is not done until they are back."""
+        self._unavailable.update(names)
+        self.away += [Away(name, datetime.now(UTC)) for name in names]
+
+    def returns(self, *names: str) -> None:
+        self._unavailable.difference_update(names)
+        for away in self.away:
+            if away.name in names and away.end is None:
+                away.end = datetime.now(UTC)
 
     # Processes
 
@@ -173,21 +198,35 @@ class Faults:
 
     # Services
 
-    def _take_down(self, service: Service, how: Callable[[Service], None], least_s: float, most_s: float) -> str:
+    def take_down(self, service: Service, how: Callable[[Service], None], least_s: float, most_s: float) -> str:
         seconds = self.chance.uniform(least_s, most_s)
-        self._unavailable.add(service.name)
+        self.leaves(service.name)
         how(service)
-        self.plan(seconds, lambda: self._restart(service))
+        self.plan(seconds, lambda: self.restart(service.name, [service]))
         return f"{service.name}: {how.__name__.strip('_').replace('_', ' ')}, away for {seconds:.1f} s"
 
-    def _restart(self, service: Service) -> None:
-        service.restart()
-        self._unavailable.discard(service.name)
-        self.note(f"{service.name}: is back")
+    def restart(self, what: str, services: Sequence[Service], *names: str) -> None:
+        """Start them; other things are done while they do not answer yet. ``names`` come back with them."""
+        for service in services:
+            service.stop()
+            service.start()
+        self._await(what, services, names, time.monotonic() + max(s.ready_timeout_s for s in services))
+
+    def _await(self, what: str, services: Sequence[Service], names: Sequence[str], end: float) -> None:
+        try:
+            for service in services:
+                service.wait_ready(POLL_S)
+        except ServiceFailed:
+            if time.monotonic() > end or not all(service.running for service in services):
+                raise
+            self.plan(READY_S, partial(self._await, what, services, names, end))
+            return
+        self.returns(*(service.name for service in services), *names)
+        self.note(f"{what}: is back")
 
     def _pause(self, service: Service) -> str:
         seconds = self.chance.uniform(2, 15)
-        self._unavailable.add(service.name)
+        self.leaves(service.name)
         service.pause()
         self.plan(seconds, lambda: self._resume(service))
         return f"{service.name}: paused for {seconds:.1f} s"
@@ -195,19 +234,19 @@ class Faults:
     def _resume(self, service: Service) -> None:
         service.resume()
         service.wait_ready()
-        self._unavailable.discard(service.name)
+        self.returns(service.name)
         self.note(f"{service.name}: goes on")
 
     def _break_publishes(self) -> str:
         fault, seconds = self.chance.choice(["refuse", "lose_answer", "cut"]), self.chance.uniform(0.5, 8)
-        self._unavailable.add("proxy")
+        self.leaves("proxy")
         self.house.proxy.set(fault)
         self.plan(seconds, self._restore_publishes)
         return f"publishes meet a proxy that does this for {seconds:.1f} s: {fault}"
 
     def _restore_publishes(self) -> None:
         self.house.proxy.set("pass")
-        self._unavailable.discard("proxy")
+        self.returns("proxy")
 
     # Supervisors
 
@@ -230,6 +269,7 @@ class Faults:
         lane = self.chance.choice([lane for lane in self.lanes if not lane.suspended] or self.lanes)
         self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/suspend")
         lane.suspended = True
+        self.away.append(Away(lane.kind, datetime.now(UTC)))
         seconds = self.chance.uniform(2, 12)
         self.plan(seconds, lambda: self.attempt(lambda: self._resume_supervisor(lane)))
         return f"{lane.kind}: suspended for {seconds:.1f} s"
@@ -241,6 +281,7 @@ class Faults:
             return ""
         self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/resume")
         lane.suspended = False
+        self.returns(lane.kind)
         return f"{lane.kind}: resumed"
 
 

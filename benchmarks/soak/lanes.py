@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from tests.support.house import House
@@ -19,6 +20,10 @@ _PUBLISHED = """
         ), 0)
     FROM datasources_datasource d WHERE d.name = %s
 """
+_TIMES = (
+    "SELECT p.created_at FROM publishing_publish p JOIN publishing_indexerfence f ON f.id = p.fence_id"
+    " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s AND NOT p.abandoned ORDER BY 1"
+)
 
 
 @dataclass
@@ -71,3 +76,8 @@ def published(house: House, lane: Lane) -> int:
     """Rows so far, by the metadata store; those that a rewind has read twice count once."""
     [(rows,)] = house.sql(_PUBLISHED, lane.datasource)
     return int(rows)
+
+
+def publish_times(house: House, lane: Lane) -> list[datetime]:
+    """When something was published, in order."""
+    return [at for (at,) in house.sql(_TIMES, lane.datasource)]

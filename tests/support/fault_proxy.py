@@ -6,6 +6,7 @@ import http.client
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -15,7 +16,8 @@ class FaultProxy:
 
     ``refuse`` answers 500 without passing on; ``lose_answer`` passes on and closes the connection without an answer;
     ``cut`` closes it at once. ``hits`` counts requests to which the fault was done, ``refusals`` answers of the
-    upstream from 400 on, by status and last part of the path.
+    upstream from 400 on, by status and last part of the path. Several upstreams are asked in turn; one that takes no
+    connection is passed over, as a load balancer does.
     """
 
     def __init__(self, upstream_port: int) -> None:
@@ -24,6 +26,8 @@ class FaultProxy:
         self.hits = 0
         self.refusals: Counter[str] = Counter()  # 502: it gave none
         self.upstream_port = upstream_port
+        self.other_ports: list[int] = []
+        self._turn = 0
         self._lock = threading.Lock()
         proxy = self
 
@@ -93,8 +97,8 @@ class FaultProxy:
             return self.fault
 
     def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.upstream_port, timeout=60)
         headers = {k: v for k, v in request.headers.items() if k.lower() not in ("host", "connection")}
+        connection = self._connection()
         try:
             connection.request(request.command, request.path, body, {**headers, "Host": "127.0.0.1"})
             response = connection.getresponse()
@@ -103,6 +107,19 @@ class FaultProxy:
             return 502, b"{}", "application/json"
         finally:
             connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """To the next one that takes it, else to the last one asked: then it is the request that fails."""
+        with self._lock:
+            self._turn += 1
+            ports = [self.upstream_port, *self.other_ports]
+            first = self._turn % len(ports)
+        for port in (*ports[first:], *ports[:first]):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            with suppress(OSError):
+                connection.connect()
+                break
+        return connection
 
 
 def _answer(request: BaseHTTPRequestHandler, status: int, body: bytes, kind: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -158,6 +158,11 @@ class House(Broker):
         time.sleep(1)
         before.stop()
 
+    def spread_over(self, *others: apps.Web) -> None:
+        """From now on requests go to this web process and to others in turn, as a load balancer does it."""
+        self.proxy.other_ports = [web.port for web in others]
+        self._http.base_url = self.proxy.url
+
     def close(self) -> None:
         self._store.close()
         for task, _ in running_applications(self.home.tasks):  # by their files: the store may be away
@@ -268,14 +273,14 @@ class House(Broker):
         return {number: pid for number, pid in rows if psutil.pid_exists(pid)}
 
     def application_pid(self, task: str) -> int | None:
-        """The application's first process, if it lives."""
-        try:
-            known = json.loads((self.home.tasks / task / "pid").read_text())
-            process = psutil.Process(known["pid"])
-            same = abs(process.create_time() - known["create_time"]) < 2 and process.status() != psutil.STATUS_ZOMBIE
-            return process.pid if same else None
-        except (OSError, psutil.Error):
-            return None
+        """The application's first process, if it lives; also one of a host with a folder of its own."""
+        for file in self.home.path.glob(f"tasks*/{task}/pid"):
+            with suppress(OSError, psutil.Error):
+                known = json.loads(file.read_text())
+                process = psutil.Process(known["pid"])
+                if abs(process.create_time() - known["create_time"]) < 2 and lives(process):
+                    return process.pid
+        return None
 
     def kill_application(self, task: str) -> bool:
         """SIGKILL for the JVM, the driver and every Python worker of a task; False when none was left."""

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.__main__ import NAMES, _exit_code
 from benchmarks.compaction_beside import Sample, growth
-from benchmarks.measure import longest_gaps
+from benchmarks.measure import longest_gaps, longest_silence
 from benchmarks.targets import TARGETS, Target
 
 
@@ -62,3 +62,27 @@ def test_a_silence_belongs_to_each_step_that_it_touches() -> None:
     ]
     assert longest_gaps(times, steps) == {"web": 7, "worker": 7, "beat": 1, "tasks": 3}
     assert longest_gaps([], steps) == {"web": 3, "worker": 5, "beat": 3, "tasks": 3}
+
+
+@pytest.mark.parametrize(
+    ("times", "excused", "seconds"),
+    [
+        ([], [], 100),
+        ([-5, 30, 45, 120], [], 55),  # those before and after it are of no use
+        ([10, 90], [], 80),
+        ([10, 90], [(20, 50)], 50),
+        ([10, 90], [(40, 60), (20, 50), (45, 48)], 40),  # a time counts once, whatever was away in it
+        ([10, 90], [(0, 20), (80, 200)], 60),
+        ([10, 90], [(95, 99), (-9, -1)], 80),
+        ([10, 90], [(-50, 500)], 0),
+    ],
+)
+def test_what_was_away_is_no_silence(times: list[int], excused: list[tuple[int, int]], seconds: float) -> None:
+    """All in seconds of a run of 100."""
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def at(second: int) -> datetime:
+        return began + timedelta(seconds=second)
+
+    spans = [(at(first), at(last)) for first, last in excused]
+    assert longest_silence([at(t) for t in times], at(0), at(100), spans) == seconds
