@@ -22,6 +22,7 @@ import psutil
 from controlplane.common.process_identity import Identity, stop_identity
 
 STOP_TIMEOUT_S = 25
+SPARES = ".spares"  # a folder of those that wait for a task; no task is called so
 
 
 def host_name() -> str:
@@ -69,11 +70,14 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def running_applications(tasks: Path) -> Iterator[tuple[str, Identity]]:
-    """(task id, process) for every folder of a task whose process still runs on this machine."""
-    for file in sorted(tasks.glob("*/pid")):
-        identity = process_in(file.parent)
+    """(task id, process) for every folder of a task whose process still runs on this machine.
+
+    Of a spare that waits for a task the name is its folder's below ``tasks``.
+    """
+    for file in sorted([*tasks.glob("*/pid"), *tasks.glob(f"{SPARES}/*/pid")]):
+        identity = None if file.parent.is_symlink() else process_in(file.parent)  # a link leads to a task's folder
         if identity is not None and identity.find():
-            yield file.parent.name, identity
+            yield str(file.parent.relative_to(tasks)), identity
 
 
 def terminate_applications(tasks: Path) -> list[tuple[str, Identity]]:

@@ -315,6 +315,8 @@ SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
 WORKER_CAPACITY = env.number("HEADGATE_WORKER_CAPACITY", 0)
 # How much the processes of what reads old records yield to the others; 0: they do not.
 BACKFILL_NICENESS = env.number("HEADGATE_BACKFILL_NICENESS", 10, least=0)
+# How many applications wait on each host for a task that reads a stream; only with the master "local".
+SPARE_APPLICATIONS = env.number("HEADGATE_SPARE_APPLICATIONS", 0, least=0)
 # How many topics a supervisor's topicPattern may match; each has an application of its own.
 TOPICS_PER_SUPERVISOR = env.number("HEADGATE_TOPICS_PER_SUPERVISOR", 50)
 # Whether small segments are merged where nobody has said otherwise; and what share of the pool, or of the machine's

@@ -4,6 +4,7 @@
 2. A process whose task has ended, or was taken over by another host, is killed. Its token is of no use any more.
 3. What was claimed here and never started, because its worker was killed in between, is launched anew.
 4. Logs are kept within their size.
+5. As many applications wait for tasks as the settings say (``spare_rounds``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.common import applications
-from controlplane.tasks import heartbeat_gaps, launcher, lifecycle, residents
+from controlplane.tasks import heartbeat_gaps, launcher, lifecycle, residents, spare_rounds
 from controlplane.tasks.models import Resident, Status, Task
 
 EXIT_GRACE = timedelta(seconds=3)  # a process that ended has said so by then
@@ -40,6 +41,7 @@ def run() -> None:
     for name in running:
         launcher.limit_log(name)
     kill_unowned(running, time.monotonic())
+    spare_rounds.run(time.monotonic())
 
 
 def fail_dead() -> None:

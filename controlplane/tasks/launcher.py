@@ -25,11 +25,12 @@ from controlplane.common import applications
 from controlplane.common.processes import passed_environment
 from controlplane.sources.spec_sources import FILL_MARK
 from controlplane.spark import cluster_drivers, spark_conf
-from controlplane.tasks import drivers
+from controlplane.tasks import drivers, spares
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Resident, Status, Task
 from controlplane.tasks.start_offsets import set_manual_start
+from ingestion.specs.messages.spare import SpareOrder
 
 # What runs as a plain process, without Spark: it reads little.
 PLAIN_PROCESSES: dict[str, str] = {
@@ -96,6 +97,8 @@ def log_of(task_id: str) -> Path:
 
 
 def _start(task: Task, token: str) -> None:
+    if _start_spare_on(task, token):
+        return
     plain = task.kind in PLAIN_PROCESSES
     module = _FILE_REPLAY if task.replays_files else PLAIN_PROCESSES.get(task.kind, "")
     command = [sys.executable, "-m", module] if plain else _spark_command(task)
@@ -103,6 +106,46 @@ def _start(task: Task, token: str) -> None:
     environment = _environment(task.pk, token, plain, java)
     reads_old = plain or FILL_MARK in (task.supervisor_id or "")
     _start_process(task.pk, command, environment, settings.BACKFILL_NICENESS if reads_old else 0)
+
+
+def _start_spare_on(task: Task, token: str) -> bool:
+    """Whether an application that waited serves the task from now on."""
+    is_streaming = task.reads and FILL_MARK not in (task.supervisor_id or "")
+    if not has_spares() or not is_streaming or task.slots != settings.SPARK_SLOTS or folder_of(task.pk).exists():
+        return False
+    try:
+        version = spare_version()
+    except OSError:
+        return False  # the code is being replaced
+    if spares.hand_over(version, folder_of(task.pk), SpareOrder(task_id=task.pk, token=token)):
+        return True
+    terminate(task.pk, signal.SIGKILL)  # one that died while it was handed over may have left its JVM
+    remove_scratch(task.pk)
+    return False
+
+
+def has_spares() -> bool:
+    """Whether applications are to wait for tasks on this host."""
+    return settings.SPARE_APPLICATIONS > 0 and spark_conf.is_local()
+
+
+def start_spare() -> None:
+    """Start an application that waits for a task. Raises ``OSError``."""
+    name = spares.new_name()
+    spares.prepare(folder_of(name), spare_version())
+    _start_process(name, *_spare_process(name))
+
+
+def spare_version() -> str:
+    """With what a spare would be started now: one that was started with anything else serves no task."""
+    return spares.version_of(*_spare_process("spare"))
+
+
+def _spare_process(name: str) -> tuple[list[str], dict[str, str]]:
+    """The command and the environment. The task's id and token come later, through a pipe."""
+    command = _submit_command(settings.SPARK_SLOTS, spark_conf.resident_conf(name, settings.SPARK_SLOTS), APPLICATION)
+    environment = _environment(name, "", plain=False) | {"HEADGATE_SPARE": str(folder_of(name).absolute())}
+    return command, {k: v for k, v in environment.items() if k not in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN")}
 
 
 def start_resident(resident: Resident, script: str, token: str) -> None:

@@ -1,20 +1,24 @@
 """The application that spark-submit starts. Task, token and address come from the environment, never from argv.
 
 Spark starts in its JVM, which takes as long as all the rest: the data plane is imported and the assignment fetched
-meanwhile.
+meanwhile. A spare does all that can be done without a task, and waits for the launcher to name one.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
 from ingestion.spark.on_cluster import all_masters, executors_files, live_on_cluster
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.shutdown import Ending
+
+_END_S = 15.0
 
 
 def spark_conf() -> SparkConf:
@@ -32,7 +36,10 @@ def main() -> int:
     with ThreadPoolExecutor(1, "spark") as aside:
         starting = aside.submit(_start_spark)
         try:
-            return _run_driver(starting, ending)
+            if place := os.environ.pop("HEADGATE_SPARE", ""):
+                return _run_spare(Path(place), starting, ending)
+            task_id, token = (os.environ[name] for name in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN"))
+            return _run_driver(starting, ending, task_id, token)
         finally:
             starting.result().stop()
 
@@ -43,14 +50,31 @@ def _start_spark() -> SparkContext:
     return spark
 
 
-def _run_driver(starting: Future[SparkContext], ending: Ending) -> int:
+def _run_spare(place: Path, starting: Future[SparkContext], ending: Ending) -> int:
+    import ingestion.spark.application  # noqa: F401 - not at the top: it is loaded beside Spark's start
+    from ingestion.spark.spare import wait_for_order  # not at the top: likewise
+    from ingestion.task.log import configure, logger_for  # not at the top: likewise
+
+    configure()
+    starting.result().parallelize([1], 1).mapPartitions(list).collect()  # Python's daemon has loaded the data plane
+    order = wait_for_order(place, ending)
+    if order is None:
+        end = threading.Timer(_END_S, os._exit, [0])  # nobody would look after one that can't stop Spark
+        end.daemon = True
+        end.start()
+        return 0
+    logger_for(task=order.task_id).info("an application that waited serves the task")
+    return _run_driver(starting, ending, order.task_id, order.token)
+
+
+def _run_driver(starting: Future[SparkContext], ending: Ending, task_id: str, token: str) -> int:
     from ingestion.client.errors import ClientError  # not at the top: it is loaded beside Spark's start
     from ingestion.client.http import HttpControlPlane  # not at the top: it is loaded beside Spark's start
     from ingestion.spark.application import Application  # not at the top: likewise
     from ingestion.task.log import configure, logger_for  # not at the top: likewise
 
     configure()
-    task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
+    url = os.environ["HEADGATE_URL"]
     client = HttpControlPlane(url, task_id, token)
     try:
         assignment = client.assignment()

@@ -19,6 +19,7 @@ from django.core.mail import get_connection
 from controlplane.common import mail
 from controlplane.common.database import clock
 from controlplane.operations.doctor.findings import FAIL, OK, SKIPPED, WARN, Finding
+from controlplane.tasks import spares
 from controlplane.tasks.models import Host
 
 TIMEOUT_S = 3.0
@@ -145,6 +146,8 @@ def check_task_folder() -> Iterator[Finding]:
     is_foreign = folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK)
     yield Finding(is_foreign, FAIL, f"{folder} can't be written", "Give it to the user of the worker.")
     found = f"{folder}, {free / 1024**3:.1f} GiB free"
+    if settings.SPARE_APPLICATIONS:
+        found += f", {len(spares.waiting())} of {settings.SPARE_APPLICATIONS} applications wait for a task"
     is_full = folder.is_dir() and free < FREE_BYTES
     yield Finding(is_full, FAIL, found, "Make room: logs of tasks are written there.")
     yield Finding(True, OK, found)
