@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.authentication import SessionScheme as PlainSessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from knox.auth import TokenAuthentication as KnoxTokenAuthentication
@@ -15,7 +16,7 @@ from rest_framework.request import Request
 from controlplane.api.passwords import CODE_HEADER, FailureThrottle, authenticate_person, basic_pair
 from controlplane.login.mfa_policy import must_add_factor
 from controlplane.teams.models import ApiToken, User
-from controlplane.teams.service_accounts import note_use
+from controlplane.teams.service_accounts import note_use, used_lately
 
 _BROWSER_HEADERS = ("Origin", "Sec-Fetch-Site")
 
@@ -30,6 +31,16 @@ class TokenAuthentication(KnoxTokenAuthentication):
         user.limits, user.token_name = api_token.limits, api_token.display_name
         note_use(api_token)
         return user, api_token
+
+    def _cleanup_token(self, auth_token: ApiToken) -> bool:
+        """Whether it has expired; then it is deleted. A user's other expired tokens are deleted once a minute.
+
+        Knox looks for these in each request, and reads all tokens of the user for that.
+        """
+        now = timezone.now()
+        if used_lately(auth_token, now) and (auth_token.expiry is None or auth_token.expiry >= now):
+            return False
+        return bool(super()._cleanup_token(auth_token))
 
 
 def from_browser(request: Request) -> bool:

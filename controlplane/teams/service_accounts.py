@@ -142,5 +142,10 @@ def revoke_account_token(*, user: User, team: Team, account: str, token_id: str)
 def note_use(token: ApiToken, now: datetime | None = None) -> None:
     """Keep when a token was last used: no more than one write a minute, however often it is."""
     now = now or timezone.now()
-    if token.last_used_at is None or token.last_used_at <= now - NOTE_USE_EVERY:
+    if not used_lately(token, now):
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+
+
+def used_lately(token: ApiToken, now: datetime) -> bool:
+    """Whether a use was noted within the last minute before ``now``."""
+    return token.last_used_at is not None and token.last_used_at > now - NOTE_USE_EVERY

@@ -21,7 +21,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import ApiToken, AuditEntry, Invitation, Membership, User
 from controlplane.teams.roles import Role, Scope
-from controlplane.teams.service_accounts import note_use
+from controlplane.teams.service_accounts import NOTE_USE_EVERY, note_use
 from tests.support.django_cast import PASSWORD, ROLES, Cast, browsing_as, serving, speaking_as, spec_for
 from tests.support.permission_table import METRICS, TABLE, Row, ask_by
 from tests.support.snapshot import Snapshot
@@ -287,6 +287,26 @@ def test_use_is_written_down_once_a_minute(cast: Cast) -> None:
         note_use(token, now + timedelta(seconds=seconds))
         token.refresh_from_db()
         assert token.last_used_at == now + timedelta(seconds=kept)
+
+
+def test_an_expired_token_opens_nothing_however_lately_it_was_used(cast: Cast) -> None:
+    client = speaking_as(cast, "viewer")
+    assert client.get("/api/v1/teams/").status_code == 200
+    ApiToken.objects.filter(user=cast.users["viewer"]).update(expiry=timezone.now() - timedelta(seconds=1))
+    assert client.get("/api/v1/teams/").status_code == 401
+    assert not ApiToken.objects.filter(user=cast.users["viewer"]).exists()
+
+
+def test_a_user_s_other_expired_tokens_are_deleted_once_a_minute(cast: Cast) -> None:
+    client, viewer = speaking_as(cast, "viewer"), cast.users["viewer"]
+    ApiToken.objects.create(user=viewer, name="old", expiry=timedelta(seconds=-1))
+    theirs, _ = ApiToken.objects.create(user=cast.users["owner"], name="old", expiry=timedelta(seconds=-1))
+    assert client.get("/api/v1/teams/").status_code == 200
+    assert ApiToken.objects.filter(user=viewer, name="old").exists()
+    ApiToken.objects.filter(user=viewer).update(last_used_at=timezone.now() - NOTE_USE_EVERY)
+    assert client.get("/api/v1/teams/").status_code == 200
+    assert list(ApiToken.objects.filter(user=viewer).values_list("name", flat=True)) == ["test"]
+    assert list(ApiToken.objects.filter(name="old")) == [theirs]
 
 
 def test_what_an_account_has_submitted_goes_on_when_it_is_deleted(cast: Cast, clients: dict[str, Client]) -> None:
