@@ -65,10 +65,10 @@ def _allows(node: LicenseExpression | None) -> bool:
 def licence_of(package: Distribution) -> str | None:
     """The SPDX expression of an installed package, None where its metadata and files do not say one."""
     metadata = package.metadata
-    if expression := metadata.get("License-Expression"):
-        return str(expression)
+    if "License-Expression" in metadata:
+        return metadata["License-Expression"]
     trove = [word.split(" :: ")[-1] for word in metadata.get_all("Classifier") or [] if word.startswith("License ::")]
-    words = [word for word in trove if word != "OSI Approved"] or [metadata.get("License") or ""]
+    words = [word for word in trove if word != "OSI Approved"] or metadata.get_all("License") or [""]
     if len(words) > 1:
         return None
     word = words[0].strip()

@@ -14,7 +14,7 @@ from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentScope, ComponentType
-from cyclonedx.model.license import DisjunctiveLicense
+from cyclonedx.model.license import DisjunctiveLicense, License
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
@@ -52,6 +52,7 @@ def document(shipped: Iterable[Shipped]) -> str:
 def _component(one: Shipped) -> Component:
     hashes = [HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in one.sha256]
     hashes += [HashType(alg=HashAlgorithm.SHA_512, content=digest) for digest in one.sha512]
+    licences: list[License]
     if one.kind == "deb":
         licences = [DisjunctiveLicense(name=one.licence)] if one.licence else []
     else:

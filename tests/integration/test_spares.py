@@ -69,7 +69,8 @@ def ready_spare() -> Path:
 
 def process_of(folder: Path) -> psutil.Process:
     identity = applications.process_in(folder)
-    process = identity and identity.find()
+    assert identity is not None
+    process = identity.find()
     assert process is not None
     return process
 
