@@ -1,7 +1,8 @@
 """From POST to rows: the first of a few that wait, and all of many beside Spark Structured Streaming from its start.
 
 Everything is at its defaults, ``startDelay`` included, but for ``useEarliestOffset`` and the number of indexers.
-Spark's time begins with its process, too: each side starts its JVM, its Python and its connections.
+Spark's time begins with its process, too: each side starts its JVM, its Python and its connections. Then the first row
+again, by an application that waited for the task.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+import psutil
 import psycopg
 
 from benchmarks.measure import PARTITIONS, await_rows, backlog, lost_and_duplicated, published, span
 from benchmarks.offsets import DIMENSIONS, Outcome
 from benchmarks.peers import spark_rate_from_start
 from benchmarks.stack import add_stack_options, stack
+from controlplane.common.applications import process_in
 from tests.support.house import House
+from tests.support.waiting import wait_for
+from tests.support.waiting_spares import waiting_spares
 
 POLL_S = 0.02
 FIRST_ROW_TIMEOUT_S = 300.0
+SPARE_TIMEOUT_S = 180.0
 _VISIBLE = (
     "SELECT 1 FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s LIMIT 1"
 )
@@ -55,6 +61,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 rate = spark_rate_from_start(house.bootstrap, full, options.records, options.spark_cores)
                 outcome.note(spark_from_start_rows_per_s=rate)
             print(f"round {turn + 1}: { ({k: round(v[-1], 2) for k, v in outcome.figures.items()}) }", flush=True)
+        with house.set_up_with(HEADGATE_SPARE_APPLICATIONS="1"):
+            for turn in range(options.rounds):
+                outcome.note(spare_mb=_await_spare(house))
+                _first_row(house, "kafka", turn, options.waiting, outcome, "_spare", startDelay="PT0S")
+                _await_spare(house)
+                _first_row(house, "share", turn, options.waiting, outcome, "_spare")
     medians = outcome.medians()
     if options.records:
         medians["ratio_from_submit"] = medians["from_submit_rows_per_s"] / medians["spark_from_start_rows_per_s"]
@@ -76,16 +88,26 @@ def spec_at_defaults(house: House, kind: str, topic: str, datasource: str, **io_
     }
 
 
-def _first_row(house: House, kind: str, turn: int, count: int, outcome: Outcome) -> None:
+def _await_spare(house: House) -> float:
+    """Wait until an application waits for a task; the memory of its processes in MiB, shared memory counted once."""
+    [folder] = wait_for("a spare waits", lambda: waiting_spares(house), SPARE_TIMEOUT_S)
+    identity = process_in(folder)
+    first = psutil.Process(identity.pid) if identity else psutil.Process()
+    return sum(p.memory_full_info().pss for p in (first, *first.children(recursive=True))) / 2**20
+
+
+def _first_row(
+    house: House, kind: str, turn: int, count: int, outcome: Outcome, way: str = "", **io_config: Any
+) -> None:
     """A supervisor of its own on a topic of its own."""
-    topic = house.topic(f"first-{kind}-{turn}")
+    topic = house.topic(f"first-{kind}{way.replace('_', '-')}-{turn}")
     backlog(house, topic, count)
     submitted, began = datetime.now(UTC), time.monotonic()
-    house.supervise(spec_at_defaults(house, kind, topic, topic))
+    house.supervise(spec_at_defaults(house, kind, topic, topic, **io_config))
     first_row_s = _visible_after(house, topic, began)
     await_rows(house, topic, count)
     created, running, reading = house.sql(_MILESTONES, topic)[0]
-    prefix = "" if kind == "kafka" else f"_{kind}"
+    prefix = way if kind == "kafka" else f"{way}_{kind}"
     outcome.note(
         **{
             f"task{prefix}_s": (created - submitted).total_seconds(),

@@ -87,6 +87,8 @@ TARGETS: dict[str, tuple[Target, ...]] = {
     "start": (
         Target("first_row_s", "at most", 15),
         Target("first_row_share_s", "at most", 9),
+        Target("first_row_spare_s", "at most", 6),
+        Target("first_row_spare_share_s", "at most", 4),
         Target("ratio_from_submit", "at least", 1),
         *_EXACTLY_ONCE,
     ),

@@ -92,6 +92,7 @@ class Launcher:
         valkey = Valkey(home, port=ports["valkey"])
         kafka = Kafka(home, port=ports["kafka"])
         env = apps.environment(home, postgres=postgres, valkey=valkey, kafka=kafka, web_port=ports["web"])
+        env.setdefault("HEADGATE_SPARE_APPLICATIONS", "1")  # who tries it out waits for the first row
         web = apps.Web(home, env, port=ports["web"])
         worker, beat = apps.Worker(home, env), apps.Beat(home, env)
         self._state = replace(self._state, url=web.url, bootstrap=kafka.bootstrap)
