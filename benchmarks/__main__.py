@@ -27,6 +27,7 @@ NAMES = (
     "publish",
     "timeline",
     "pages",
+    "scale",
     "latency",
     "memory",
     "share",

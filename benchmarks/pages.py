@@ -108,11 +108,12 @@ def site() -> Iterator[Site]:
         apps.prepare_database(home, environment)
         web = services.enter_context(apps.Web(home, environment, port=port))
         assert web.pid is not None
-        cookies = _login(web.url, apps.LOGIN_USER, apps.login_password(home))
+        cookies = login(web.url, apps.LOGIN_USER, apps.login_password(home))
         yield Site(web.url, web.pid, valkey.url, environment, cookies)
 
 
-def _login(url: str, username: str, password: str) -> dict[str, str]:
+def login(url: str, username: str, password: str) -> dict[str, str]:
+    """The cookies of somebody who has logged in."""
     with httpx2.Client(base_url=url, trust_env=False) as client:
         form = client.get("/login/").text
         token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)[0]

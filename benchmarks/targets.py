@@ -55,6 +55,12 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("empty_upkeep_cpu_ms", "at most", 2.5),
         Target("settled_upkeep_cpu_ms", "at most", 3.5),
     ),
+    "scale": (
+        *_zero_targets("wrong", "heartbeats_late"),
+        Target("heartbeat_web_cpu_ms", "at most", 5),
+        Target("heartbeat_postgres_cpu_ms", "at most", 2),
+        Target("heartbeat_p99_ms", "at most", 1_000),
+    ),
     "index": (
         Target("add_us", "at most", 0.1),
         Target("persist_us", "at most", 0.5),
