@@ -195,7 +195,7 @@ def _fill_the_pool(house: House, indexers: int) -> None:
 
 
 def _token(task: str) -> str:
-    from controlplane.tasks.lifecycle import new_token
+    from controlplane.tasks.lifecycle import new_token  # not at the top: the settings are read when it is loaded
     from controlplane.tasks.models import Task
 
     return new_token(Task(id=task))

@@ -28,6 +28,7 @@ from controlplane.embedded.watched_service import WatchedService, log_message
 
 PREFERRED_PORTS = {"web": 8000, "postgres": 5433, "valkey": 6380, "kafka": 9092, "kafka_controller": 9093}
 WATCH_INTERVAL_S = 0.25
+OTHER_DEFAULTS = {"HEADGATE_SPARE_APPLICATIONS": "1"}  # who tries it out waits for the first row
 
 Step = tuple[str, Callable[[], object]]
 
@@ -92,7 +93,7 @@ class Launcher:
         valkey = Valkey(home, port=ports["valkey"])
         kafka = Kafka(home, port=ports["kafka"])
         env = apps.environment(home, postgres=postgres, valkey=valkey, kafka=kafka, web_port=ports["web"])
-        env.setdefault("HEADGATE_SPARE_APPLICATIONS", "1")  # who tries it out waits for the first row
+        env = OTHER_DEFAULTS | env
         web = apps.Web(home, env, port=ports["web"])
         worker, beat = apps.Worker(home, env), apps.Beat(home, env)
         self._state = replace(self._state, url=web.url, bootstrap=kafka.bootstrap)

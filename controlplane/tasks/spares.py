@@ -46,7 +46,7 @@ def folders() -> list[Path]:
 
 
 def version_of(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """The same as long as nothing changes that a spare was started with: settings, Spark's defaults, the code."""
+    """A mark that changes with all that a spare is started with: settings, Spark's defaults, the code."""
     code = Path(settings.BASE_DIR) / "ingestion"
     files = [(str(f), (s := f.stat()).st_mtime_ns, s.st_size) for f in sorted(code.rglob("*.py"))]
     parts = [list(command), dict(environment), spark_conf.operator_conf(), files]

@@ -51,7 +51,7 @@ def _start_spark() -> SparkContext:
 
 
 def _run_spare(place: Path, starting: Future[SparkContext], ending: Ending) -> int:
-    import ingestion.spark.application  # noqa: F401 - not at the top: it is loaded beside Spark's start
+    import ingestion.spark.application  # not at the top: it is loaded beside Spark's start # noqa: F401
     from ingestion.spark.spare import wait_for_order  # not at the top: likewise
     from ingestion.task.log import configure, logger_for  # not at the top: likewise
 
