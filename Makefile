@@ -62,20 +62,22 @@ clean: ## stop it and delete its data; downloads stay
 demo: venv ## start the stack, load and ingest real data, show the result (ARGS="--exit --json FILE")
 	@exec $(STACK) demo $(ARGS)
 
-# Every worker has a stack of its own (2 GB with its applications). Two keep two processors busy; with four, tests need
-# as long in all, and applications start so slowly that some do not meet their deadlines. Compiled code is kept, also where
-# the environment says otherwise: some thousand processes are started, and each would compile the project anew.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
-DEEP = -m "deep or cluster" --durations 25 --durations-min 5
+# Every worker has a stack of its own (2 GB with its applications). With two, a quarter of two processors is idle: tests
+# wait for brokers and pages. In the deep lanes applications of a third would start so slowly that some tests do not meet
+# their deadlines. Compiled code is kept, also where the environment says otherwise: some thousand processes are started,
+# and each would compile the project again.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+QUICK = -n 3 -m "not deep and not cluster"
+DEEP = -n 2 -m "deep or cluster" --durations 25 --durations-min 5
 
 test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (20 minutes)
-	$(PYTEST) -m "not deep and not cluster" $(ARGS)
+	$(PYTEST) $(QUICK) $(ARGS)
 
 test-deep: venv-dev jars chromium ## the rest: kills, storms, every page, a Spark cluster (40 minutes)
 	$(PYTEST) $(DEEP) $(ARGS)
 
 test-durations: venv-dev jars chromium ## run both, and keep how long each file takes: the longest go first
-	$(PYTEST) -m "not deep and not cluster" --record-durations
+	$(PYTEST) $(QUICK) --record-durations
 	$(PYTEST) $(DEEP) --record-durations
 
 # In the background: they come while other things are done, and who needs them waits for them.
