@@ -267,6 +267,7 @@ def test_one_that_does_not_fit_any_more_is_replaced(
 def test_one_that_hangs_at_its_end_is_killed(cast: Cast, here: Any) -> None:
     process = process_of(ready_spare())
     process.suspend()
+    wait_for("it stands still", lambda: process.status() == psutil.STATUS_STOPPED)  # once it is its turn
     here.SPARE_APPLICATIONS = 0
     spare_rounds.run(NOW_S)
     spare_rounds.run(NOW_S + 9)
