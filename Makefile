@@ -70,7 +70,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 QUICK = -n 3 -m "not deep and not cluster"
 DEEP = -n 2 -m "deep or cluster" --durations 25 --durations-min 5
 
-test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (20 minutes)
+test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (16 minutes)
 	$(PYTEST) $(QUICK) $(ARGS)
 
 test-deep: venv-dev jars chromium ## the rest: kills, storms, every page, a Spark cluster (40 minutes)
