@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help jars venv venv-dev chromium prerequisites demo up down status manage clean test test-deep test-durations screenshots lint format lock sbom
+.PHONY: help jars venv venv-dev chromium prerequisites demo up down status manage clean test test-deep test-durations screenshots lint format lock sbom image-test
 
 # The lock is made for 3.11; the newest others are tried after it.
 ifndef PYTHON
@@ -83,6 +83,9 @@ test-durations: venv-dev jars chromium ## run both, and keep how long each file 
 # In the background: they come while other things are done, and who needs them waits for them.
 jars: venv-dev
 	@$(BIN)/python -m controlplane.embedded jars &
+
+image-test: venv-dev ## run the Dockerfile's steps in a Debian system and start web there; needs root and debootstrap
+	$(BIN)/python -m tests.support.debian_image $(ARGS)
 
 screenshots: venv-dev chromium ## every page, light and dark, wide and narrow, into .headgate/screenshots
 	rm -rf .headgate/screenshots && mkdir -p .headgate/screenshots
