@@ -32,8 +32,20 @@ _REASONS = """
     JOIN datasources_datasource d ON d.id = r.datasource_id WHERE d.name = ANY (%s) AND p.state = 'failed' GROUP BY 1
 """
 _WITH_PARTS = """
-    SELECT DISTINCT r.id FROM publishing_rewind r JOIN publishing_rewindpart p ON p.rewind_id = r.id
-    JOIN datasources_datasource d ON d.id = r.datasource_id WHERE d.name = %s AND p.state = %s ORDER BY r.id
+    SELECT DISTINCT r.id, d.name FROM publishing_rewind r JOIN publishing_rewindpart p ON p.rewind_id = r.id
+    JOIN datasources_datasource d ON d.id = r.datasource_id WHERE d.name = ANY (%s) AND p.state = %s ORDER BY r.id
+"""
+# One that is done. Its undo is refused while another of the same supervisor is at work.
+_DONE = f"""
+    {_WITH_PARTS.replace("ORDER BY r.id", "")}
+    AND NOT EXISTS (
+        SELECT 1 FROM publishing_rewindpart q JOIN publishing_rewind o ON o.id = q.rewind_id
+        WHERE o.datasource_id = d.id AND q.state = 'waiting'
+    ) ORDER BY r.id
+"""
+_HOURS = """
+    SELECT i.start, i."end" FROM segments_interval i JOIN datasources_datasource d ON d.id = i.datasource_id
+    WHERE d.name = %s AND i.segments > 0 ORDER BY i.start
 """
 _READERS = """
     SELECT i.pid FROM tasks_indexer i JOIN tasks_task t ON t.id = i.task_id
@@ -53,8 +65,8 @@ class Rewinding:
     def kinds(self) -> list[Fault]:
         store, api = frozenset({"postgres"}), frozenset({"postgres", "web"})
         return [
-            Fault(5, api | {"kafka"}, self._begin),
-            Fault(3, api, self._undo),
+            Fault(10, api | {"kafka"}, self._begin),
+            Fault(8, api, self._undo),
             Fault(0.7, api, self._cancel),
             Fault(3, store, self._kill_a_reader),
         ]
@@ -66,36 +78,40 @@ class Rewinding:
         versions = int(self.house.api("GET", path)["version"])
         is_dry = self.chance.random() < DRY_RUNS
         how = {"read_with": self.chance.randint(1, versions), "only_possible": True, "dry_run": is_dry}
-        plan = self.house.api("POST", f"{path}rewinds/", {**self._choice(versions), **how})
+        plan = self.house.api("POST", f"{path}rewinds/", {**self._choice(lane, versions), **how})
         what = "dry run" if is_dry else "rewind"
         return (
             f"{lane.kind}: {what} {plan['rewind']} of {plan['records']} records in {len(plan['parts'])} parts, "
             f"with version {how['read_with']} of {versions}"
         )
 
-    def _choice(self, versions: int) -> dict[str, Any]:
-        """By the spec version that stored them, or by offsets."""
-        if self.chance.random() < 0.3:
+    def _choice(self, lane: Lane, versions: int) -> dict[str, Any]:
+        """An hour of rows, which soon is done and can be undone; what a spec version stored; or offsets."""
+        number = self.chance.random()
+        if number < 0.6 and (hours := self.house.sql(_HOURS, lane.datasource)):
+            start, until = self.chance.choice(hours)
+            return {"rows_from": start.isoformat(), "rows_until": until.isoformat()}
+        if number < 0.75:
             return {"spec_version": self.chance.randint(1, versions)}
-        partition, start = str(self.chance.randrange(PARTITIONS)), self.chance.randrange(5 * MOST_RECORDS)
-        end = start + self.chance.randint(1, MOST_RECORDS)
-        return {"start_offsets": {partition: start}, "end_offsets": {partition: end}}
+        partition, first = str(self.chance.randrange(PARTITIONS)), self.chance.randrange(5 * MOST_RECORDS)
+        end = first + self.chance.randint(1, MOST_RECORDS)
+        return {"start_offsets": {partition: first}, "end_offsets": {partition: end}}
 
     def _undo(self) -> str:
         """One of those that are done, not only the newest."""
-        return self._end("undo", "done")
+        return self._end("undo", _DONE, "done")
 
     def _cancel(self) -> str:
-        return self._end("cancel", "waiting")
+        return self._end("cancel", _WITH_PARTS, "waiting")
 
-    def _end(self, action: str, state: str) -> str:
-        lane = self.chance.choice(self.lanes)
-        found = [number for (number,) in self.house.sql(_WITH_PARTS, lane.datasource, state)]
+    def _end(self, action: str, query: str, state: str) -> str:
+        lanes = {lane.datasource: lane for lane in self.lanes}
+        found = self.house.sql(query, list(lanes), state)
         if not found:
             return ""
-        number = self.chance.choice(found)
-        self.house.api("POST", f"/api/v1/supervisors/{lane.datasource}/rewinds/{action}/", {"rewind": number})
-        return f"{lane.kind}: {action} of rewind {number}"
+        number, datasource = self.chance.choice(found)
+        self.house.api("POST", f"/api/v1/supervisors/{datasource}/rewinds/{action}/", {"rewind": number})
+        return f"{lanes[datasource].kind}: {action} of rewind {number}"
 
     def _kill_a_reader(self) -> str:
         readers = [pid for (pid,) in self.house.sql(_READERS)]
@@ -109,7 +125,7 @@ class Rewinding:
 
     def is_at_rest(self, lane: Lane) -> bool:
         """Whether no part waits."""
-        return not self.house.sql(_WITH_PARTS, lane.datasource, "waiting")
+        return not self.house.sql(_WITH_PARTS, [lane.datasource], "waiting")
 
     def end(self) -> list[str]:
         """What is wrong with what was done."""
