@@ -74,6 +74,12 @@ def number(value: float | str | None) -> str:
 
 
 @register.filter
+def total(value: float | None) -> str:
+    """A sum of doubles with the digits for which they are exact, and thousands separators; a dash for nothing."""
+    return NOTHING if value is None else f"{value:,.15g}"
+
+
+@register.filter
 def size(value: int | None) -> str:
     """Bytes with a binary unit."""
     if value is None:

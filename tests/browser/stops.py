@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from frontend.load.steps import STEPS
 from tests.browser.imported import druids_list
 from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link, removed_segment
-from tests.browser.walks_of_rewinds import a_rewind
+from tests.browser.walks_of_rewinds import a_rewind, a_wide_dry_run
 from tests.support.alerting import alerting
 from tests.support.file_replays import a_record_of_a_file
 from tests.support.permission_table import saved_query_of
@@ -252,6 +252,9 @@ def _of_rewinds(site: Site) -> Iterator[Stop]:
     for question in ("rewind", "undo", "cancel"):
         yield Stop(f"/supervisors/{STORED}/rewinds/?{question}={rewind.pk}")
     rewind.delete()
+    wide = a_wide_dry_run(site)
+    yield Stop(f"/supervisors/{STORED}/rewinds/?rewind={wide.pk}")
+    wide.delete()
 
 
 def _of_drafts(site: Site) -> Iterator[Stop]:

@@ -40,6 +40,33 @@ def a_rewind(site: Site) -> Rewind:
     return rewind
 
 
+def a_wide_dry_run(site: Site) -> Rewind:
+    """It would change 150 columns, of all kinds, and more than are named; one has a name without spaces."""
+    rewind = a_rewind(site)
+    Rewind.objects.filter(pk=rewind.pk).update(dry_run=True)
+    kinds = (("long", "double", -(2.0**70)), (None, "string", None), ("array<struct<a: long>>", None, None))
+    columns = [
+        {
+            "name": f"column_{number:03}" if number else "a_" * 60,
+            "type_before": before,
+            "values_before": number * 10**9,
+            "sum_before": number * 10**15 if before == "long" else None,
+            "type_after": after,
+            "values_after": number,
+            "sum_after": total,
+        }
+        for number in range(150)
+        for before, after, total in [kinds[number % 3]]
+    ]
+    rewind.parts.filter(number=0).update(
+        state=State.READ,
+        changes={"columns": columns, "more": 7},
+        interval_start=STARTED,
+        interval_end=STARTED + timedelta(hours=1),
+    )
+    return rewind
+
+
 def cancel_and_undo(visit: Visit) -> None:
     """Each asks first, and a question can be left."""
     rewind = a_rewind(visit.site)

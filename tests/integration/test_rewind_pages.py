@@ -100,8 +100,8 @@ def test_changed_columns_of_a_dry_run_are_shown_and_sums_of_masked_ones_hidden(
 ) -> None:
     rewind = a_rewind(cast, State.READ, State.READ, dry_run=True)
     summaries = [
-        ColumnSummary(name=name, type="long", values=2, total=total, checksum=total)
-        for name, total in (("price", 4_711), ("salary", 8_888))
+        ColumnSummary(name=name, type="long", values=2, total=total, checksum=7)
+        for name, total in (("price", 4_711.25), ("salary", 8_888))
     ]
     rewind.parts.filter(number=0).update(changes={**changed_columns(summaries, summaries[:1]), "more": 3})
     rewind.parts.filter(number=1).update(changes=changed_columns([], summaries))
@@ -112,10 +112,10 @@ def test_changed_columns_of_a_dry_run_are_shown_and_sums_of_masked_ones_hidden(
         page = parsed(browser.get(page_of(supervisor)))
         rows = [row.text for row in page.all("tr", data_changed="salary")]
         assert ["would be gone" in row for row in rows] == [True, False] and "new: long" in rows[1]
-        assert ("8888" in page.text, "4711" in page.text) == (sees, True)
+        assert ("8,888" in page.text, "4,711.25" in page.text) == (sees, True)
         assert "3 more columns." in page.text
         told = str(browser.get(address).json()["rewinds"][0]["parts"])
-        assert ("8888" in told, "4711" in told) == (sees, True)
+        assert ("8888" in told, "4711.25" in told) == (sees, True)
 
 
 def test_an_undo_and_a_cancellation_ask_first(cast: Cast, supervisor: Supervisor) -> None:
