@@ -25,7 +25,7 @@ from controlplane.common import applications
 from controlplane.common.processes import passed_environment
 from controlplane.sources.spec_sources import FILL_MARK
 from controlplane.spark import cluster_drivers, spark_conf
-from controlplane.tasks import drivers, spares
+from controlplane.tasks import drivers, small_batches, spares
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Resident, Status, Task
@@ -39,6 +39,7 @@ PLAIN_PROCESSES: dict[str, str] = {
     Task.Kind.REWIND: "ingestion.task.rewind",
 }
 _FILE_REPLAY = "ingestion.batch.replay"
+_BATCH = "ingestion.spark.batch"
 APPLICATION = Path("ingestion") / "spark" / "index.py"
 
 
@@ -100,28 +101,50 @@ def _start(task: Task, token: str) -> None:
     if _start_spare_on(task, token):
         return
     plain = task.kind in PLAIN_PROCESSES
-    module = _FILE_REPLAY if task.replays_files else PLAIN_PROCESSES.get(task.kind, "")
-    command = [sys.executable, "-m", module] if plain else _spark_command(task)
+    command = [sys.executable, "-m", _plain_module(task)] if plain else _spark_command(task)
     java = _BATCH_JAVA_OPTIONS if task.is_batch else _JAVA_OPTIONS
     environment = _environment(task.pk, token, plain, java)
-    reads_old = plain or FILL_MARK in (task.supervisor_id or "")
-    _start_process(task.pk, command, environment, settings.BACKFILL_NICENESS if reads_old else 0)
+    _start_process(task.pk, command, environment, _niceness(task))
+
+
+def _plain_module(task: Task) -> str:
+    return _FILE_REPLAY if task.replays_files else PLAIN_PROCESSES[task.kind]
+
+
+def _niceness(task: Task) -> int:
+    """Of what reads old records."""
+    reads_old = task.kind in PLAIN_PROCESSES or FILL_MARK in (task.supervisor_id or "")
+    return int(settings.BACKFILL_NICENESS) if reads_old else 0
 
 
 def _start_spare_on(task: Task, token: str) -> bool:
     """Whether an application that waited serves the task from now on."""
-    is_streaming = task.reads and FILL_MARK not in (task.supervisor_id or "")
-    if not has_spares() or not is_streaming or task.slots != settings.SPARK_SLOTS or folder_of(task.pk).exists():
+    if not has_spares() or folder_of(task.pk).exists():
+        return False
+    module = _module_of_spare(task)
+    if module is None:
         return False
     try:
         version = spare_version()
     except OSError:
         return False  # the code is being replaced
-    if spares.hand_over(version, folder_of(task.pk), SpareOrder(task_id=task.pk, token=token)):
+    if spares.hand_over(version, folder_of(task.pk), SpareOrder(task_id=task.pk, token=token, module=module)):
+        process, niceness = process_of(task.pk), _niceness(task)
+        if process is not None and niceness:
+            _lower_priority(process.pid, niceness)
         return True
     terminate(task.pk, signal.SIGKILL)  # one that died while it was handed over may have left its JVM
     remove_scratch(task.pk)
     return False
+
+
+def _module_of_spare(task: Task) -> str | None:
+    """See ``SpareOrder``; None where the task starts without a spare. A rewind has many tasks, and nobody waits."""
+    if task.reads and FILL_MARK not in (task.supervisor_id or "") and task.slots == settings.SPARK_SLOTS:
+        return ""
+    if task.kind in (Task.Kind.REPAIR, Task.Kind.REPLAY):
+        return _plain_module(task)
+    return _BATCH if task.is_batch and small_batches.is_small(task) else None
 
 
 def has_spares() -> bool:

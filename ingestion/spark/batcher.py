@@ -12,7 +12,8 @@ import re
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -62,8 +63,15 @@ class JobFailed(Exception):
     """A Spark job came to nothing; the message says why."""
 
 
+class SparkTaskFailed(JobFailed):
+    """One of its tasks failed as often as Spark tries it."""
+
+
 class Batcher:
-    """Runs a batch task to its end, or until it is told to stop, by the control plane or by a signal."""
+    """Runs a batch task to its end, or until it is told to stop, by the control plane or by a signal.
+
+    ``start_again``: if Spark is not yet as the spec has it, starts it so, once, after a Spark task has failed.
+    """
 
     def __init__(
         self,
@@ -73,8 +81,10 @@ class Batcher:
         url: str,
         token: str,
         ending: Ending,
+        start_again: Callable[[SparkContext, BatchAssignment], SparkContext] | None = None,
     ) -> None:
-        self._spark = spark
+        self.spark = spark
+        self._start_again = start_again
         self._client = client
         self._assignment = assignment
         self._url = url
@@ -99,7 +109,7 @@ class Batcher:
         while not self._done.wait(HEARTBEAT_S):
             self._beat()
             if self._ending.is_requested or self._cancelled.is_set():
-                self._spark.cancelAllJobs()
+                self._cancel_jobs()
             if self._ending.overdue or self._cancelled.is_set():
                 return
 
@@ -125,7 +135,7 @@ class Batcher:
         """Plan and publish. If others replaced segments that were read, plan again."""
         for attempt in range(MAX_ATTEMPTS):
             try:
-                self._publish(*self._segments())
+                self._publish(*self._written())
                 return
             except PublishRefused as refused:
                 inputs = self._assignment.inputs
@@ -133,6 +143,21 @@ class Batcher:
                     raise
                 self._log.info("planned again", reason=str(refused))
             self._assignment = self._client.start_batch()
+
+    def _written(self) -> tuple[list[SegmentFile], Counters]:
+        try:
+            return self._segments()
+        except SparkTaskFailed as failed:
+            if self._start_again is None:
+                raise
+            self._log.warning("Spark starts again, and the task begins again", reason=str(failed))
+        self._phase, self._message = "", "Starting Spark again."
+        self.spark, self._start_again = self._start_again(self.spark, self._assignment), None
+        return self._segments()
+
+    def _cancel_jobs(self) -> None:
+        with suppress(Exception):  # py4j wraps what the JVM threw: Spark may be starting again
+            self.spark.cancelAllJobs()
 
     def _segments(self) -> tuple[list[SegmentFile], Counters]:
         spec, plain = self._assignment.spec, self._assignment.model_dump_json()
@@ -143,7 +168,7 @@ class Batcher:
             QuarantineLimits.of_split(self._assignment.most_quarantined, len(splits)),
             ShufflePartitions.of(slots),
         )
-        work = self._spark.parallelize(splits, len(splits)).mapPartitions(read_splits(plain, room, lanes))
+        work = self.spark.parallelize(splits, len(splits)).mapPartitions(read_splits(plain, room, lanes))
         shuffled = Shuffled(work, lanes.count)
         rows, schemas, reports = self._read(shuffled.shares([[lanes.report_partition]]), splits)
         self._quarantined = merge_quarantines((t.quarantine for t in reports), self._assignment.most_quarantined)
@@ -216,13 +241,13 @@ class Batcher:
 
     def _collected(self, rdd: RDD[Any]) -> list[Any]:
         """What a job brings. Raises ``JobFailed``."""
-        self._spark.setJobGroup(_JOB_GROUP, self._message, interruptOnCancel=True)
+        self.spark.setJobGroup(_JOB_GROUP, self._message, interruptOnCancel=True)
         try:
             items = rdd.collect()
         except Exception as error:  # py4j wraps what a job threw; a killed Python process too
             if self._stopped or self._ending.is_requested or self._cancelled.is_set():
                 raise JobFailed(STOPPED) from None
-            raise JobFailed(_failure_reason(str(error))) from None
+            raise SparkTaskFailed(_failure_reason(str(error))) from None
         failed = [i for i in items if isinstance(i, TaskFailure)]
         if failed:
             reports = [i.report for i in items if isinstance(i, SplitSummary | TaskFailure) and i.report is not None]
@@ -257,11 +282,11 @@ class Batcher:
         self._log.info("a phase begins", phase=phase, parts=count)
 
     def _beat(self) -> None:
-        parts_done = _count_completed(self._spark, self._parts) if self._phase else 0
+        parts_done = _count_completed(self.spark, self._parts) if self._phase else 0
         self._message = self._phase.format(done=parts_done) or self._message
         request = HeartbeatRequest(
             indexers=[],
-            slots=self._spark.defaultParallelism,
+            slots=self._assignment.slots,
             message=self._message,
             parts=self._parts if self._phase else 0,
             parts_done=parts_done,
@@ -278,7 +303,7 @@ class Batcher:
         self._control_plane_problem.report_recovery()
         if answer.directive == "stop":
             self._stopped = True
-            self._spark.cancelAllJobs()
+            self._cancel_jobs()
 
     def _report_end(self, error: str) -> None:
         interrupted = self._ending.is_requested and not self._stopped

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -19,6 +20,8 @@ from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.shutdown import Ending
 
 _END_S = 15.0
+# What a spare may serve beside streaming tasks.
+_OTHERS = ("ingestion.spark.batch", "ingestion.task.repair", "ingestion.task.replay", "ingestion.batch.replay")
 
 
 def spark_conf() -> SparkConf:
@@ -56,6 +59,8 @@ def _run_spare(place: Path, starting: Future[SparkContext], ending: Ending) -> i
     from ingestion.task.log import configure, logger_for  # not at the top: likewise
 
     configure()
+    for module in _OTHERS:
+        import_module(module)
     starting.result().parallelize([1], 1).mapPartitions(list).collect()  # Python's daemon has loaded the data plane
     order = wait_for_order(place, ending)
     if order is None:
@@ -64,6 +69,10 @@ def _run_spare(place: Path, starting: Future[SparkContext], ending: Ending) -> i
         end.start()
         return 0
     logger_for(task=order.task_id).info("an application that waited serves the task")
+    if order.module:
+        # From here on it is as if the launcher had started that program.
+        os.environ.update(HEADGATE_TASK_ID=order.task_id, HEADGATE_TASK_TOKEN=order.token)
+        return int(import_module(order.module).main())
     return _run_driver(starting, ending, order.task_id, order.token)
 
 

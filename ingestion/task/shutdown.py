@@ -29,8 +29,10 @@ class Ending:
         return cls(float(os.environ.get("HEADGATE_STOP_TIMEOUT") or STOP_TIMEOUT_S))
 
     def install(self) -> Ending:
-        """From now on SIGTERM asks for the end. Called in the main thread."""
-        signal.signal(signal.SIGTERM, self._on_signal)
+        """From now on SIGTERM asks for the end; what came to another one counts. Called in the main thread."""
+        earlier = getattr(signal.signal(signal.SIGTERM, self._on_signal), "__self__", None)
+        if isinstance(earlier, Ending) and earlier.is_requested:
+            self.request()
         return self
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

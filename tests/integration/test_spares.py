@@ -42,10 +42,31 @@ if place:
         sys.exit(0)
     task = order.task_id
     (pathlib.Path(os.environ["HEADGATE_SCRATCH"]) / "token").write_text(order.token)
+    print("with", order.module or "the streaming application", flush=True)
 print("serves", task, flush=True)
 time.sleep(600)
 """
 NOW_S = 1_000.0
+
+
+def batch_spec(**io_config: Any) -> dict[str, Any]:
+    return {
+        "type": "index_parallel",
+        "spec": {
+            "dataSchema": {
+                "dataSource": "wiki",
+                "timestampSpec": {"column": "t", "format": "auto"},
+                "dimensionsSpec": {"dimensions": ["page"]},
+                "granularitySpec": {"rollup": False},
+            },
+            "ioConfig": {
+                "type": "index_parallel",
+                "inputSource": {"type": "inline", "data": '{"t": "2025-01-01", "page": "main"}'},
+                "inputFormat": {"type": "json"},
+                **io_config,
+            },
+        },
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -161,8 +182,9 @@ def test_two_launchers_never_give_two_tasks_to_one(cast: Cast) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"kind": Task.Kind.REPAIR},
+        {"kind": Task.Kind.REWIND},
         {"kind": Task.Kind.BOUNDED},
+        {"kind": Task.Kind.INDEX_PARALLEL, "spec": batch_spec(inputSource={"type": "http", "uris": ["http://a.b/c"]})},
         {"supervisor_id": f"orders{FILL_MARK}1"},
         {"slots": 7},
     ],

@@ -15,3 +15,4 @@ class SpareOrder(Message):
 
     task_id: str
     token: str
+    module: str = ""  # whose ``main`` serves it; empty: the streaming application
