@@ -1,6 +1,7 @@
 """What each host does for the applications that it has launched, every two seconds. No other host can.
 
-1. A process that is gone without a last word has failed; one that was stopped with its machine goes on later.
+1. A process that is gone without a last word has failed; one that was stopped with its machine goes on later. After
+   one that had waited for a task, and died before it began with it, the task is launched again: once.
 2. A process whose task has ended, or was taken over by another host, is killed. Its token is of no use any more.
 3. What was claimed here and never started, because its worker was killed in between, is launched anew.
 4. Logs are kept within their size.
@@ -18,7 +19,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.common import applications
-from controlplane.tasks import heartbeat_gaps, launcher, lifecycle, residents, spare_rounds
+from controlplane.tasks import heartbeat_gaps, launcher, lifecycle, residents, spare_rounds, spares
+from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.models import Resident, Status, Task
 
 EXIT_GRACE = timedelta(seconds=3)  # a process that ended has said so by then
@@ -51,6 +53,8 @@ def fail_dead() -> None:
         if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
             if launcher.was_stopped(task.pk):
                 lifecycle.interrupt_task(task, message=_STOPPED_TEXT)
+            elif spares.forget(launcher.folder_of(task.pk)) and lifecycle.requeue_untouched(task):
+                launch_on_commit(task)
             else:
                 lifecycle.end_task(task, error=_dead_message(task))
             launcher.remove_scratch(task.pk)

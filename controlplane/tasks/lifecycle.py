@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from controlplane.common.database import cursor
 from controlplane.common.text import storable
+from controlplane.publishing.models import IndexerFence
 from controlplane.quarantine import replays
 from controlplane.tasks import events
 from controlplane.tasks.change_notifications import notify_task_changed
@@ -117,6 +118,18 @@ def requeue_unstarted(heard_since: datetime, of: Q) -> int:
     claimed = Task.objects.filter(of, status=Status.PENDING, launched_at__lt=late, last_heartbeat_at=None)
     message = "The host that was to start it did not. It starts on another host, or on this one again."
     return claimed.update(launched_at=None, token_hash="", message=message)
+
+
+def requeue_untouched(task: Task) -> bool:
+    """Let a task wait again whose dead application has done nothing: no heartbeat, no epoch, nothing produced.
+
+    What it may have sent last is of no use: its token is not valid any more, and the next one has a higher epoch.
+    """
+    if task.replay_mode == Task.Replay.PRODUCE or IndexerFence.objects.filter(task_id=task.pk).exists():
+        return False
+    untouched = Task.objects.filter(pk=task.pk, status=Status.PENDING, last_heartbeat_at=None, goal=Goal.RUN)
+    message = "The application that waited for it died before it began. It starts again."
+    return bool(untouched.update(launched_at=None, token_hash="", message=message))
 
 
 def fail_lost(heard_since: datetime) -> list[str]:

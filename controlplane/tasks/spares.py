@@ -136,6 +136,15 @@ def hand_over(version: str, target: Path, order: SpareOrder) -> bool:
     return False
 
 
+def forget(task_folder: Path) -> bool:
+    """Whether the process of this folder of a task was a spare's; asked once: nothing says so afterwards."""
+    try:
+        (task_folder / RECORD).unlink()
+    except OSError:
+        return False
+    return True
+
+
 def retire(folder: Path, number: signal.Signals) -> None:
     """Let it take no task from now on, and end by this signal. One that is being handed over is left alone."""
     with _lock(folder) as is_free:
