@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from typing import Any, TypeVar
 
 AT_ONCE = 32
 Q = TypeVar("Q")
@@ -23,11 +23,33 @@ def ask_all(
     futures = {pool.submit(ask, question): question for question in questions}
     try:
         for future in as_completed(futures, timeout=within_s):
-            problem = future.exception()
-            if problem is not None and not isinstance(problem, Exception):
-                raise problem
-            yield futures[future], future.result() if problem is None else problem
+            yield futures[future], _answer(future)
     except TimeoutError:
         pass  # the caller sees what is missing
     finally:
         pool.shutdown(wait=within_s is None, cancel_futures=True)
+
+
+def ask_in_groups(ask: Callable[[Q], A], questions: Iterable[Q], most: int) -> Iterator[list[tuple[Q, A | Exception]]]:
+    """As ``ask_all``, with all that has come in since the last group, ``most`` answers at most: to treat them at once.
+
+    A slow answer keeps no other one waiting.
+    """
+    with ThreadPoolExecutor(AT_ONCE, "question") as pool:
+        futures = {pool.submit(ask, question): question for question in questions}
+        pending = set(futures)
+        try:
+            while pending:
+                done = list(wait(pending, return_when=FIRST_COMPLETED).done)[:most]
+                pending.difference_update(done)
+                yield [(futures[future], _answer(future)) for future in done]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _answer(future: Future[Any]) -> Any:
+    """Or what went wrong with it."""
+    problem = future.exception()
+    if problem is not None and not isinstance(problem, Exception):
+        raise problem
+    return future.result() if problem is None else problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,10 +11,10 @@ from controlplane.datasources.models import Datasource
 from controlplane.lag import samples
 from controlplane.publishing.completeness import Mark, Marks
 from controlplane.publishing.models import ProgressKey
-from controlplane.publishing.offset_gaps import Extent, Unsettled, extents, unsettled
+from controlplane.publishing.offset_gaps import Extent, Unsettled, extents_of, unsettled
 from controlplane.publishing.settled import store_bounds
 from controlplane.sources.models import Source
-from controlplane.sources.spec_sources import sources_of
+from controlplane.sources.spec_sources import source_key
 from ingestion.specs.inputs.io_config import IOConfig
 from ingestion.specs.offsets import Range
 
@@ -45,7 +45,8 @@ def unread_offsets(datasource: Datasource | int, io_config: IOConfig, owner: str
 
     ``owner``: see ``sources_of``.
     """
-    progress = _reader_progress(datasource, io_config, owner, topic)
+    reader = Reader(datasource if isinstance(datasource, int) else datasource.pk, io_config, owner, topic)
+    progress = _progress_of(known_readers([reader])[0])
     stored = {p: key.next_offset for p, key in progress.keys.items() if key.next_offset is not None}
     left = (
         max(0, topic.end_offsets[p] - stored[p]) if p in stored else offsets.lag
@@ -61,7 +62,53 @@ def record_lag(
 
     ``owner``: see ``sources_of``. ``in_flight``: records that indexers hold.
     """
-    progress = _reader_progress(datasource, io_config, owner, topic)
+    reader = Reader(datasource if isinstance(datasource, int) else datasource.pk, io_config, owner, topic)
+    return record_lag_of(known_readers([reader])[0], in_flight)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who reads a topic, and what Kafka said of it. ``owner``: see ``sources_of``."""
+
+    datasource: int
+    io_config: IOConfig
+    owner: str
+    topic: TopicOffsets
+
+    @property
+    def source_key(self) -> tuple[int, str, str, str, str]:
+        key = source_key(self.io_config, self.owner)
+        return self.datasource, key["kind"], key["group"], self.io_config.topic, self.topic.topic_id
+
+
+@dataclass(frozen=True)
+class KnownReader:
+    """A reader, and what the store knows of it."""
+
+    reader: Reader
+    source: Source | None  # None of a topic that it has never read
+    keys: dict[int, ProgressKey]
+    settled: dict[int, Extent]
+
+
+def known_readers(readers: Sequence[Reader]) -> list[KnownReader]:
+    """In their order. Three statements, however many there are."""
+    named = Source.objects.filter(
+        datasource__in={r.datasource for r in readers}, topic_id__in={r.topic.topic_id for r in readers}
+    ).prefetch_related("keys")
+    sources = {(s.datasource_id, s.kind, s.group, s.topic, s.topic_id): s for s in named}
+    settled = extents_of([s.pk for s in sources.values()])
+    known = []
+    for reader in readers:
+        source = sources.get(reader.source_key)
+        keys = {k.partition: k for k in source.keys.all()} if source else {}
+        known.append(KnownReader(reader, source, keys, settled[source.pk] if source else {}))
+    return known
+
+
+def record_lag_of(known: KnownReader, in_flight: int = 0) -> TopicLag:
+    """See ``record_lag``."""
+    progress, topic = _progress_of(known), known.reader.topic
     source, keys, settled, partitions = progress.source, progress.keys, progress.settled, progress.lag.partitions
     if source is None:
         return progress.lag
@@ -90,12 +137,9 @@ class _ReaderProgress:
     lag: TopicLag
 
 
-def _reader_progress(
-    datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets
-) -> _ReaderProgress:
-    source = sources_of(datasource, io_config, owner).filter(topic_id=topic.topic_id).first()
-    keys = {k.partition: k for k in source.keys.all()} if source else {}
-    settled = extents(source) if source else {}
+def _progress_of(known: KnownReader) -> _ReaderProgress:
+    io_config, topic = known.reader.io_config, known.reader.topic
+    source, keys, settled = known.source, known.keys, known.settled
     last_begins = {int(p): begin for p, (_, begin, _) in source.bounds.items()} if source else {}
     from_start = begins_at_start(io_config, source)
     begins = {

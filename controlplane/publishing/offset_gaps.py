@@ -6,7 +6,7 @@ into memory, and what is asked every few seconds walks the index in the order of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,7 +65,9 @@ _LEADING = f"""
     ) b WHERE b.begin < f.first - k.base AND f.settled_at < %s ORDER BY 1
 """
 _EXTENTS = f"""
-    SELECT k.partition, f.low - k.base, l.high - k.base FROM {_KEYS},
+    SELECT k.source_id, k.partition, f.low - k.base, l.high - k.base FROM (
+        SELECT source_id, partition, id << {OFFSET_BITS} AS base FROM publishing_progresskey WHERE source_id = ANY(%s)
+    ) k,
     LATERAL (SELECT lower(span) AS low FROM publishing_settledrange WHERE {_KEY} ORDER BY lower(span) LIMIT 1) f,
     LATERAL (SELECT upper(span) AS high FROM publishing_settledrange WHERE {_KEY} ORDER BY lower(span) DESC LIMIT 1) l
 """
@@ -79,13 +81,18 @@ _COUNTS = f"""
     ) s WHERE s.within IS NOT NULL
 """
 _GAPS = f"""
-    SELECT k.partition, g.low - k.base, g.high - k.base
-    FROM {_KEYS} JOIN ({_WITHIN}) w ON w.number = k.partition, LATERAL (
+    WITH k AS (SELECT * FROM {_KEYS} JOIN ({_WITHIN}) w ON w.number = k.partition)
+    SELECT k.partition, g.low - k.base, g.high - k.base FROM k, LATERAL (
         SELECT low, high FROM (
-            SELECT lag(upper(span), 1, k.base + w.first) OVER (ORDER BY lower(span)) AS low, lower(span) AS high
-            FROM publishing_settledrange WHERE {_KEY} AND upper(span) > k.base + w.first
+            SELECT lag(upper(span), 1, k.base + k.first) OVER (ORDER BY lower(span)) AS low, lower(span) AS high
+            FROM publishing_settledrange WHERE {_KEY} AND upper(span) > k.base + k.first
         ) r WHERE high > low ORDER BY high LIMIT %s
-    ) g ORDER BY 1, 2
+    ) g
+    UNION ALL
+    SELECT k.partition, greatest(k.first, (
+        SELECT upper(span) - k.base FROM publishing_settledrange WHERE {_KEY} ORDER BY lower(span) DESC LIMIT 1
+    )), k.last FROM k
+    ORDER BY 1, 2
 """
 
 
@@ -105,9 +112,17 @@ def leading_gaps(source: Source, before: datetime) -> list[OffsetGap]:
 
 def extents(source: Source) -> dict[int, Extent]:
     """By partition, of those that have anything settled."""
-    with cursor() as c:
-        rows = c.execute(_EXTENTS, (source.pk,)).fetchall()
-    return {partition: Extent(low, high) for partition, low, high in rows}
+    return extents_of([source.pk])[source.pk]
+
+
+def extents_of(sources: Collection[int]) -> dict[int, dict[int, Extent]]:
+    """Of each source, by partition, of those that have anything settled. One statement."""
+    found: dict[int, dict[int, Extent]] = {source: {} for source in sources}
+    if found:
+        with cursor() as c:
+            for source, partition, low, high in c.execute(_EXTENTS, (list(found),)).fetchall():
+                found[source][partition] = Extent(low, high)
+    return found
 
 
 def unsettled(source: Source, within: Mapping[int, offsets.Range], most: int) -> dict[int, Unsettled]:
@@ -131,10 +146,10 @@ def _unsettled_ranges(source: Source, within: Mapping[int, offsets.Range], most:
     columns = ([*within], [start for start, _ in within.values()], [end for _, end in within.values()])
     with cursor() as c:
         gaps = c.execute(_GAPS, (source.pk, *columns, most)).fetchall()
-    ends = {partition: extent.end for partition, extent in extents(source).items()}
-    after_all = [(p, max(start, ends.get(p, start)), end) for p, (start, end) in within.items()]
+    read = {partition for partition, _, _ in gaps}
+    unread = [(p, start, end) for p, (start, end) in within.items() if p not in read]
     offset_gaps: dict[int, list[offsets.Range]] = {}
-    for partition, low, high in (*gaps, *after_all):
+    for partition, low, high in (*gaps, *unread):
         end = min(high, within[partition][1])
         if low < end:
             offset_gaps.setdefault(partition, []).append((low, end))

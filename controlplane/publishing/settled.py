@@ -91,6 +91,17 @@ def settled_ranges(key: ProgressKey) -> Ranges:
         return offsets.merged((unspan(low, up)[1], unspan(low, up)[2]) for low, up in cursor.fetchall())
 
 
+# What has not changed is written now and then, for those who ask when it was seen.
+_STORE_BOUNDS = """
+    UPDATE publishing_progresskey k SET log_start_offset = seen.low, end_offset = seen.high, observed_at = now()
+    FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS seen(partition, low, high)
+    WHERE k.source_id = %s AND k.partition = seen.partition AND (
+        (k.log_start_offset, k.end_offset) IS DISTINCT FROM (seen.low, seen.high)
+        OR k.observed_at IS NULL OR k.observed_at < now() - interval '10 seconds'
+    )
+"""
+
+
 def store_bounds(
     source: Source,
     starts: Mapping[int, int],
@@ -111,13 +122,7 @@ def store_bounds(
         fields |= {"marks": marks.stored(), "complete_until": Greatest(F("complete_until"), Value(until, _TIME))}
     Source.objects.filter(pk=source.pk).update(**fields)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE publishing_progresskey k"
-            " SET log_start_offset = seen.low, end_offset = seen.high, observed_at = now()"
-            " FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS seen(partition, low, high)"
-            " WHERE k.source_id = %s AND k.partition = seen.partition",
-            [list(ends), [starts[p] for p in ends], list(ends.values()), source.pk],
-        )
+        cursor.execute(_STORE_BOUNDS, [list(ends), [starts[p] for p in ends], list(ends.values()), source.pk])
 
 
 @transaction.atomic

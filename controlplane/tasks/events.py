@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from django.db.models import Sum
@@ -42,11 +42,21 @@ def report_restarts(task: Task, before: Mapping[int, int], indexers: list[Indexe
             )
 
 
-def report_quarantined(task: Task, *, at_its_end: bool = False) -> None:
-    """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINE_EVENT_EVERY``."""
+def quarantined_by(tasks: Sequence[str]) -> dict[str, int]:
+    """How many records each has quarantined, of those that have indexers."""
+    fences = IndexerFence.objects.filter(task_id__in=tasks).order_by().values_list("task_id")
+    return dict(fences.annotate(Sum("quarantined")))
+
+
+def report_quarantined(task: Task, *, at_its_end: bool = False, quarantined: int | None = None) -> None:
+    """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINE_EVENT_EVERY``.
+
+    ``quarantined``: how many records it has quarantined, if that is known.
+    """
     if at_its_end:  # others may have noted some since the task was read
         task.refresh_from_db(fields=["quarantined_noted"])
-    quarantined = IndexerFence.objects.filter(task_id=task.pk).aggregate(total=Sum("quarantined"))["total"] or 0
+    if quarantined is None:
+        quarantined = quarantined_by([task.pk]).get(task.pk, 0)
     new = quarantined - task.quarantined_noted
     if new <= 0 or task.kind == Task.Kind.REPLAY or not (at_its_end or _is_time(task)):
         return

@@ -5,7 +5,8 @@
    own hosts (``host_rounds``). So have those whose application a Spark cluster's master no longer lists, and those
    whose driver there has ended (``driver_rounds``).
 3. What a host has claimed that is gone, and not started, waits for another.
-4. Kafka is asked for the topic of each task that reads, all at once; each answer is taken up as it comes in:
+4. Kafka is asked for the topic of each task that reads, all at once. Answers are taken up as they come in, those that
+   have come in meanwhile together: what the store knows of their tasks is read, and written, for all of them at once.
    a. what the topic holds, and how much of it is not settled, is kept with the task and its source;
    b. what was quarantined since is reported;
    c. a manual task that has been idle for long enough, with nothing left to read, is told to finish;
@@ -17,19 +18,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Q
+from django.db.models import Max, Prefetch, Q, prefetch_related_objects
 from django.utils import timezone
+from psycopg.types.json import Jsonb
 
-from controlplane.common.database import try_advisory_lock
-from controlplane.common.parallel import ask_all
+from controlplane.common.database import cursor, try_advisory_lock
+from controlplane.common.parallel import ask_in_groups
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
-from controlplane.lag.topic_lag import TopicLag, record_lag
+from controlplane.lag.topic_lag import KnownReader, Reader, TopicLag, known_readers, record_lag_of
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.offset_gaps import Unsettled
 from controlplane.tasks import (
@@ -45,7 +47,7 @@ from controlplane.tasks import (
     quota_use,
 )
 from controlplane.tasks.change_notifications import notify_task_changed
-from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.models import Goal, Indexer, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
 from controlplane.tasks.unlisted_applications import REASON, unlisted
 from ingestion.specs.kafka.client_messages import SHARE_GROUPS_OFF
@@ -53,6 +55,16 @@ from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
 
 logger = logging.getLogger(__name__)
 _WATCH_LOCK = 0x57415443
+GROUP = 100  # tasks that are taken up together at most: what is known of them is in memory
+SAME_AGAIN_AFTER = timedelta(seconds=10)
+_SHOWN = ("task_id", "number", "state", "in_flight", "message")  # of indexers, what is asked for here
+# A row that somebody else changes just now waits for the next round: who holds several rows must never wait.
+_STORE = """
+    UPDATE tasks_task t SET observation = mine.observation FROM (
+        SELECT t.id, seen.observation FROM unnest(%s::text[], %s::jsonb[]) AS seen(id, observation)
+        JOIN tasks_task t ON t.id = seen.id FOR NO KEY UPDATE OF t SKIP LOCKED
+    ) mine WHERE t.id = mine.id
+"""
 # Of what is observed, what pages show.
 _SHOWN_FIELDS = ("error", "topic_exists", "settled", "lag", "strangers", "members_unknown")
 
@@ -70,8 +82,8 @@ def watch(hand_over: Callable[[Task], None]) -> None:
         _fail_unlisted()
         driver_rounds.watch()
         running = Task.objects.active().ingesting().filter(status=Status.RUNNING).select_related("datasource")
-        for observed in _observe_topics([(task, parse_task_spec(task.spec)) for task in running]):
-            _watch_task(observed)
+        for group in _observe_topics([(task, parse_task_spec(task.spec)) for task in running]):
+            watch_group(group)
         quota_use.mark_used_up()
         _relaunch_forgotten(hand_over)
 
@@ -101,11 +113,15 @@ class ObservedTopic:
     refused: bool = False  # by Kafka: this login lacks a right
 
 
-def _observe_topics(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[ObservedTopic]:
-    """Each as it comes in."""
-    for (task, spec), answer in ask_all(_topic_offsets, tasks):
-        topic, problem = (None, str(answer)) if isinstance(answer, Exception) else (answer, "")
-        yield ObservedTopic(task, spec, topic, problem, isinstance(answer, kafka.KafkaRefuses))
+def _observe_topics(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[list[ObservedTopic]]:
+    """As they come in."""
+    for answers in ask_in_groups(_topic_offsets, tasks, GROUP):
+        yield [_observed(task, spec, answer) for (task, spec), answer in answers]
+
+
+def _observed(task: Task, spec: TaskSpec, answer: kafka.TopicOffsets | Exception | None) -> ObservedTopic:
+    topic, problem = (None, str(answer)) if isinstance(answer, Exception) else (answer, "")
+    return ObservedTopic(task, spec, topic, problem, isinstance(answer, kafka.KafkaRefuses))
 
 
 def _topic_offsets(task_and_spec: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
@@ -114,53 +130,80 @@ def _topic_offsets(task_and_spec: tuple[Task, TaskSpec]) -> kafka.TopicOffsets |
     return None if topic is None else topic.for_isolation(spec.spec.ioConfig.isolation)
 
 
-def _watch_task(observed: ObservedTopic) -> None:
-    task, spec = observed.task, observed.spec
-    if task.is_bounded:
-        bounded_reads.observe(task, observed.topic, observed.problem, observed.refused)
-        notify_task_changed(task)
-    else:
-        store_observation(observed)
-    events.report_quarantined(task)
+def watch_group(group: Sequence[ObservedTopic]) -> None:
+    """Take up what was seen of the topics of some tasks."""
+    store_observations([observed for observed in group if not observed.task.is_bounded])
+    quarantined = events.quarantined_by([observed.task.pk for observed in group])
+    for observed in group:
+        task = observed.task
+        if task.is_bounded:
+            bounded_reads.observe(task, observed.topic, observed.problem, observed.refused)
+            notify_task_changed(task)
+        events.report_quarantined(task, quarantined=quarantined.get(task.pk, 0))
+        _end_in_time(task, observed.spec)
+
+
+def _end_in_time(task: Task, spec: TaskSpec) -> None:
     if task.goal == Goal.RUN and not task.supervisor_id and not task.is_bounded:
         _finish_if_idle(task, spec)
     elif task.goal != Goal.RUN:
         _enforce_stop(task)
 
 
-def store_observation(observed: ObservedTopic) -> None:
-    """Keep what was seen of the task's topic in the task and its progress keys."""
+def store_observations(group: Sequence[ObservedTopic]) -> None:
+    """Keep what was seen of the tasks' topics in the tasks and their progress keys."""
+    prefetch_related_objects([observed.task for observed in group], Prefetch("indexers", Indexer.objects.only(*_SHOWN)))
+    seen = [(o, Reader(o.task.datasource_id, o.task.io_config, owner_of(o.task), o.topic)) for o in group if o.topic]
+    known = dict(zip((o.task.pk for o, _ in seen), known_readers([reader for _, reader in seen]), strict=True))
+    own_ids = _own_ids([observed.topic for observed, _ in seen if observed.topic])
+    changed = [task for o in group if (task := _compare(o, known.get(o.task.pk), own_ids))]
+    if changed:
+        with cursor() as c:
+            c.execute(_STORE, ([t.pk for t in changed], [Jsonb(t.observation) for t in changed]))
+
+
+def _compare(observed: ObservedTopic, known: KnownReader | None, own_ids: Set[str]) -> Task | None:
+    """The task with its new observation; None where there is nothing to write."""
     task = observed.task
     before, lag = task.observation, None
-    now = timezone.now().isoformat()
-    observation: dict[str, Any] = {"observed_at": now, "error": observed.problem, "refused": observed.refused}
+    observation: dict[str, Any] = {"error": observed.problem, "refused": observed.refused}
     if observed.problem:
-        task.observation = {**task.observation, **observation}
+        observation = {**before, **observation}
     else:
-        kept_fields = {k: v for k, v in task.observation.items() if k == "told_at"}
+        kept_fields = {k: v for k, v in before.items() if k == "told_at"}
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         observation["share_groups_supported"] = not refused
-        observation["strangers"] = _strangers(observed.topic.members) if observed.topic else []
+        observation["strangers"] = _strangers(observed.topic.members, own_ids) if observed.topic else []
         observation["members_unknown"] = observed.topic.members_problem if observed.topic else ""
-        lag = None if observed.topic is None else _update_lag(task, observed.topic)
-        task.observation = {**kept_fields, **observation, **_topic_observation(observed.topic, lag, before)}
-    Task.objects.filter(pk=task.pk).update(observation=task.observation)
-    if (lag is not None and lag.has_changed) or any(
-        task.observation.get(name) != before.get(name) for name in _SHOWN_FIELDS
-    ):
+        lag = None if known is None else record_lag_of(known, sum(i.in_flight for i in task.indexers.all()))
+        observation = {**kept_fields, **observation, **_topic_observation(observed.topic, lag, before)}
+    task.observation = {**observation, "observed_at": timezone.now().isoformat()}
+    if (lag is not None and lag.has_changed) or any(observation.get(n) != before.get(n) for n in _SHOWN_FIELDS):
         notify_task_changed(task)
+    return task if _is_news(task.observation, before) else None
 
 
-def _strangers(members: Iterable[tuple[str, str]]) -> list[str]:
+def _is_news(observation: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """The same is written now and then: it says when that was seen."""
+    seen_at = before.get("observed_at")
+    if seen_at is None or {**observation, "observed_at": seen_at} != before:
+        return True
+    return datetime.fromisoformat(observation["observed_at"]) - datetime.fromisoformat(seen_at) >= SAME_AGAIN_AFTER
+
+
+def _own_ids(topics: Sequence[kafka.TopicOffsets]) -> set[str]:
+    """Ids of tasks, among the names of the members of their consumer groups."""
+    names = {_task_of(client) for topic in topics for client, _ in topic.members}
+    return set(Task.objects.filter(pk__in=names).values_list("pk", flat=True)) if names else set()
+
+
+def _task_of(client: str) -> str:
+    return client.rpartition("-")[0]
+
+
+def _strangers(members: Iterable[tuple[str, str]], own_ids: Set[str]) -> list[str]:
     """Members of its consumer group that are no indexers: their partitions are not read here."""
-    tasks = {client: client.rpartition("-")[0] for client, _ in members}
-    own_ids = set(Task.objects.filter(pk__in=set(tasks.values())).values_list("pk", flat=True)) if tasks else set()
-    return sorted({f"{client} at {host}" for client, host in members if tasks[client] not in own_ids})
-
-
-def _update_lag(task: Task, topic: kafka.TopicOffsets) -> TopicLag:
-    in_flight = sum(i.in_flight for i in task.indexers.all())
-    return record_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
+    return sorted({f"{client} at {host}" for client, host in members if _task_of(client) not in own_ids})
 
 
 def _topic_observation(

@@ -55,6 +55,6 @@ def after(cast: Cast, idle: dict[str, Any], seconds: int, **fence: Any) -> Task:
     IndexerFence.objects.filter(task_id=task.pk).update(**{"started_at": began, **fence})
     task.refresh_from_db()
     empty = TopicOffsets("topic-id-1", {0: 0}, {0: 0}, {0: 0})
-    watching._watch_task(watching.ObservedTopic(task, parse_task_spec(task.spec), empty))
+    watching.watch_group([watching.ObservedTopic(task, parse_task_spec(task.spec), empty)])
     task.refresh_from_db()
     return task

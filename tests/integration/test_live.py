@@ -25,7 +25,7 @@ from controlplane.supervisors import services
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal
 from controlplane.tasks.services import stop_task
-from controlplane.tasks.watching import ObservedTopic, store_observation
+from controlplane.tasks.watching import ObservedTopic, store_observations
 from controlplane.teams.services import remove_member
 from frontend.views.live import MAX_OF_USER
 from ingestion.specs.messages.protocol import HeartbeatRequest, IndexerStatus
@@ -117,7 +117,7 @@ def test_a_look_at_a_topic_is_told_while_it_changes_what_is_said_of_its_reader(
         task.save(force_insert=True)
         LagSample.objects.update(at=F("at") - timedelta(seconds=5))
         with django_capture_on_commit_callbacks(execute=True):
-            store_observation(ObservedTopic(task, spec, topic))
+            store_observations([ObservedTopic(task, spec, topic)])
         return task.pk
 
     assert look() == channel.next().task, "it was not observed before"

@@ -17,7 +17,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
-from controlplane.tasks.watching import ObservedTopic, store_observation
+from controlplane.tasks.watching import ObservedTopic, store_observations
 from controlplane.teams.models import AuditEntry
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.integration.test_health_of_supervisors import sample
@@ -79,7 +79,7 @@ def test_that_the_members_of_its_group_are_not_known_is_said_once(owner: Client,
     unknown = TopicOffsets("id", {0: 0}, {0: 0}, {0: 0}, members_problem="This login lacks the right DESCRIBE.")
     spec = parse_task_spec({name: value for name, value in cast.task.spec.items() if name != "suspended"})
     for topic in (unknown, replace(unknown, members_problem="")):
-        store_observation(ObservedTopic(cast.task, spec, topic))
+        store_observations([ObservedTopic(cast.task, spec, topic)])
         shown = owner.get(FLIGHTS).content.decode()
         assert shown.count("This login lacks the right DESCRIBE.") == bool(topic.members_problem)
         assert ("can't list the other members of its consumer group" in shown) == bool(topic.members_problem)

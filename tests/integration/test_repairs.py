@@ -15,7 +15,7 @@ from controlplane.supervisors.repairs import min_hole_age, start_repairs
 from controlplane.supervisors.run import run
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Task
-from controlplane.tasks.watching import ObservedTopic, store_observation
+from controlplane.tasks.watching import ObservedTopic, store_observations
 from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.integration.test_supervisor_services import side_by_side
@@ -91,7 +91,7 @@ def test_what_retention_removed_since_the_first_look_is_a_hole(
 def looked(cast: Cast, start: int, end: int) -> Source:
     """The topic's only partition 0 is looked at, with its log between these offsets, while all indexers wait."""
     topic = TopicOffsets(cast.source.topic_id, {0: start}, {0: end}, {0: end}, observed_at=timezone.now())
-    store_observation(ObservedTopic(cast.task, parse_task_spec(cast.task.spec), topic))
+    store_observations([ObservedTopic(cast.task, parse_task_spec(cast.task.spec), topic)])
     cast.source.refresh_from_db()
     return cast.source
 
