@@ -43,6 +43,19 @@ def record_process(folder: Path, pid: int) -> None:
     (folder / "pid").write_text(json.dumps(record))
 
 
+def share_process(folder: Path, application: Path) -> None:
+    """Name as a task's process one that serves others, too: that of ``application``'s folder. Raises ``OSError``."""
+    record = {**_read_json(application / "pid"), "shared": True}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pid.new").write_text(json.dumps(record))
+    (folder / "pid.new").rename(folder / "pid")
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether the process that the folder names serves others, too: nobody may signal it for this task's sake."""
+    return bool(_read_json(folder / "pid").get("shared"))
+
+
 def forget_process(folder: Path) -> None:
     """Before another start: what the files say of an ended one."""
     for name in ("pid", "stopped"):

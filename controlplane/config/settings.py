@@ -317,7 +317,7 @@ WORKER_CAPACITY = env.number("HEADGATE_WORKER_CAPACITY", 0)
 BACKFILL_NICENESS = env.number("HEADGATE_BACKFILL_NICENESS", 10, least=0)
 # How many applications wait on each host for a task that reads a stream; only with the master "local".
 SPARE_APPLICATIONS = env.number("HEADGATE_SPARE_APPLICATIONS", 0, least=0)
-# How many topics a supervisor's topicPattern may match; each has an application of its own.
+# How many topics a supervisor's topicPattern may match.
 TOPICS_PER_SUPERVISOR = env.number("HEADGATE_TOPICS_PER_SUPERVISOR", 50)
 # Whether small segments are merged where nobody has said otherwise; and what share of the pool, or of the machine's
 # cores where that has no limit, compaction may take.

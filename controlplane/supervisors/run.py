@@ -19,7 +19,7 @@ from controlplane.common.database import try_advisory_lock
 from controlplane.common.ids import task_id
 from controlplane.quotas.services import team_over_quota
 from controlplane.sources.models import SourceEvent
-from controlplane.supervisors import autoscaler, topic_checks, topic_supervisors
+from controlplane.supervisors import autoscaler, small_topics, topic_checks, topic_supervisors
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.bounded import bounded_progress
 from controlplane.supervisors.decide import (
@@ -294,6 +294,7 @@ def _start_tasks(supervisor: Supervisor, version: SpecVersion, number: int, grou
             replica_group=group,
             topic_missed=supervisor.topic_missed == version.io_config.topic,
             accepted_at=start_accepted_at(version),
+            shares_application=small_topics.may_share(supervisor, version),
         )
 
 

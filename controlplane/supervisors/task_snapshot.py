@@ -11,7 +11,7 @@ from django.db.models import Max, Min
 from django.utils import timezone
 
 from controlplane.publishing.models import IndexerFence
-from controlplane.supervisors import rollout_limit
+from controlplane.supervisors import rollout_limit, small_topics
 from controlplane.supervisors.decide import HEALTHY_AFTER, TaskSnapshot
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks import capacity
@@ -49,9 +49,10 @@ def snapshots_of(supervisor: Supervisor, tasks: list[Task]) -> list[TaskSnapshot
     """What ``decide`` is told of them. One that has read long enough is not expired while it waits for its turn."""
     snapshots = _snapshots(tasks, supervisor.handoff_asked_at)
     due = {t.id for t in snapshots if t.expired and not t.to_hand_off}
-    if not due or not rollout_limit.must_wait(supervisor, tasks):
-        return snapshots
-    return [replace(t, expired=False) if t.id in due else t for t in snapshots]
+    if due and rollout_limit.must_wait(supervisor, tasks):
+        snapshots = [replace(t, expired=False) if t.id in due else t for t in snapshots]
+    too_large = small_topics.outgrown(supervisor, tasks)
+    return [replace(t, expired=True) if t.id in too_large else t for t in snapshots]
 
 
 def _snapshots(tasks: list[Task], handoff_asked_at: datetime | None) -> list[TaskSnapshot]:

@@ -5,7 +5,8 @@
 2. A process whose task has ended, or was taken over by another host, is killed. Its token is of no use any more.
 3. What was claimed here and never started, because its worker was killed in between, is launched anew.
 4. Logs are kept within their size.
-5. As many applications wait for tasks as the settings say (``spare_rounds``).
+5. Applications that serve many tasks are given those that wait for one; what hangs or has died of them goes.
+6. As many applications wait for tasks as the settings say (``spare_rounds``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.common import applications
-from controlplane.tasks import heartbeat_gaps, launcher, lifecycle, residents, spare_rounds, spares
+from controlplane.tasks import (
+    heartbeat_gaps,
+    launcher,
+    lifecycle,
+    residents,
+    shared_applications,
+    spare_rounds,
+    spares,
+)
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.models import Resident, Status, Task
 
@@ -43,6 +52,8 @@ def run() -> None:
     for name in running:
         launcher.limit_log(name)
     kill_unowned(running, time.monotonic())
+    shared_applications.sweep()
+    launcher.launch_sharing()
     spare_rounds.run(time.monotonic())
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 from typing import IO
@@ -25,9 +26,9 @@ from controlplane.common import applications
 from controlplane.common.processes import passed_environment
 from controlplane.sources.spec_sources import FILL_MARK
 from controlplane.spark import cluster_drivers, spark_conf
-from controlplane.tasks import drivers, small_batches, spares
+from controlplane.tasks import drivers, shared_applications, small_batches, spares
 from controlplane.tasks.capacity import may_launch
-from controlplane.tasks.lifecycle import end_task, new_token
+from controlplane.tasks.lifecycle import end_task, new_token, unclaim
 from controlplane.tasks.models import Resident, Status, Task
 from controlplane.tasks.start_offsets import set_manual_start
 from ingestion.specs.messages.spare import SpareOrder
@@ -41,6 +42,8 @@ PLAIN_PROCESSES: dict[str, str] = {
 _FILE_REPLAY = "ingestion.batch.replay"
 _BATCH = "ingestion.spark.batch"
 APPLICATION = Path("ingestion") / "spark" / "index.py"
+_SHARED = "shared.py"
+_PATIENCE_WITH_OTHERS = timedelta(seconds=20)  # another host has got the message, and starts an application
 
 
 def launch(task_id: str) -> bool:
@@ -59,6 +62,8 @@ def launch(task_id: str) -> bool:
             if waiting.reads:
                 set_manual_start(waiting)
             spark_conf.prepare_shipping()  # it may take two minutes, which is none of the application's time to start
+        if waiting.shares_application and (shared := _launch_shared(waiting)) is not None:
+            return shared
         task = _claimed(task_id)
         if task is None:
             return False
@@ -117,6 +122,50 @@ def _niceness(task: Task) -> int:
     return int(settings.BACKFILL_NICENESS) if reads_old else 0
 
 
+def _launch_shared(task: Task) -> bool | None:
+    """Hand a task over to an application that serves others, too. False while it has to wait for one that starts.
+
+    None: none can be started here, and it is to have its own.
+    """
+    team = task.datasource.team_id
+    with shared_applications.turn(team):
+        version = spares.version_of(*_spare_process("shared", _SHARED))
+        application = shared_applications.with_place(team, version)
+        if application is None:
+            if shared_applications.is_starting(team, version):
+                return False
+            if shared_applications.may_start(team):
+                _start_shared(team, version)
+                return False
+            Task.objects.filter(pk=task.pk).update(shares_application=False)
+            return None
+        claimed = _claimed(task.pk)
+        if claimed is None:
+            return False
+        order = SpareOrder(task_id=task.pk, token=new_token(claimed))
+        if shared_applications.hand_over(application, folder_of(task.pk), order):
+            return True
+    unclaim(task)
+    return False
+
+
+def _start_shared(team: int, version: str) -> None:
+    name = shared_applications.new_name(team)
+    shared_applications.prepare(folder_of(name), version)
+    _start_process(name, *_spare_process(name, _SHARED))
+
+
+def launch_sharing() -> None:
+    """Launch what waits for an application of this host, or for too long for one of another host."""
+    waiting = Task.objects.filter(status=Status.PENDING, launched_at=None, shares_application=True)
+    old = timezone.now() - _PATIENCE_WITH_OTHERS
+    without_place = set()
+    for task in waiting.select_related("datasource").order_by("created_at"):
+        team = task.datasource.team_id
+        if team not in without_place and (task.created_at < old or shared_applications.folders(team)):
+            without_place |= set() if launch(task.pk) else {team}  # those behind it would not get one, either
+
+
 def _start_spare_on(task: Task, token: str) -> bool:
     """Whether an application that waited serves the task from now on."""
     if not has_spares() or folder_of(task.pk).exists():
@@ -164,9 +213,10 @@ def spare_version() -> str:
     return spares.version_of(*_spare_process("spare"))
 
 
-def _spare_process(name: str) -> tuple[list[str], dict[str, str]]:
+def _spare_process(name: str, script: str = APPLICATION.name) -> tuple[list[str], dict[str, str]]:
     """The command and the environment. The task's id and token come later, through a pipe."""
-    command = _submit_command(settings.SPARK_SLOTS, spark_conf.resident_conf(name, settings.SPARK_SLOTS), APPLICATION)
+    conf = spark_conf.resident_conf(name, settings.SPARK_SLOTS)
+    command = _submit_command(settings.SPARK_SLOTS, conf, APPLICATION.with_name(script))
     environment = _environment(name, "", plain=False) | {"HEADGATE_SPARE": str(folder_of(name).absolute())}
     return command, {k: v for k, v in environment.items() if k not in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN")}
 
@@ -264,9 +314,9 @@ def _own_variables(name: str, token: str) -> dict[str, str]:
 
 
 def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
-    """Signal a task's process group, if the process is still the one that was started here."""
+    """Signal a task's process group, if the process is still the one that was started here, and serves no others."""
     process = process_of(task_id)
-    if process is None:
+    if process is None or applications.is_shared(folder_of(task_id)):
         return False
     try:
         os.killpg(process.pid, sig)
@@ -278,6 +328,8 @@ def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
 def kill(name: str) -> None:
     """Kill a task's or resident's process here, and its driver on a Spark cluster; what it left here goes."""
     terminate(name, signal.SIGKILL)
+    if applications.is_shared(folder_of(name)):
+        applications.forget_process(folder_of(name))  # it goes on, and this task has no more to do with it
     drivers.kill(name)
     remove_scratch(name)
 

@@ -132,6 +132,12 @@ def requeue_untouched(task: Task) -> bool:
     return bool(untouched.update(launched_at=None, token_hash="", message=message))
 
 
+def unclaim(task: Task) -> None:
+    """Let a task wait again that this process has claimed for a launch, and could not hand over to anybody."""
+    unstarted = Task.objects.filter(pk=task.pk, status=Status.PENDING, last_heartbeat_at=None)
+    unstarted.update(launched_at=None, token_hash="")
+
+
 def fail_lost(heard_since: datetime) -> list[str]:
     """Mark FAILED every task whose heartbeats ended, or which never sent one; returns their ids.
 

@@ -1,4 +1,4 @@
-"""Tasks (one Spark application each, or one repair process) and their indexers."""
+"""Tasks (one Spark application each, or a part of a shared one, or one repair process) and their indexers."""
 
 from __future__ import annotations
 
@@ -130,6 +130,8 @@ class Task(models.Model):
     goal = models.CharField(max_length=10, choices=Goal.choices, default=Goal.RUN)
     indexers_wanted = models.IntegerField(default=1)
     slots = models.IntegerField(default=0)
+    # It is to be served, or is, by an application that serves others, too: see tasks.shared_applications.
+    shares_application = models.BooleanField(default=False, db_default=False)
     token_hash = models.CharField(max_length=64, blank=True)
     submitted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField()

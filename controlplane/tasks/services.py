@@ -153,8 +153,9 @@ def create_task(
     replica_group: str = "",
     topic_missed: bool = False,
     accepted_at: datetime | None = None,
+    shares_application: bool = False,
 ) -> Task:
-    """A PENDING task, launched once the transaction commits. ``replica_group``, ``topic_missed``: see ``Task``.
+    """A PENDING task, launched once the transaction commits. What has no other words here: see ``Task``.
 
     ``accepted_at``: when the spec was; None: now.
     """
@@ -181,6 +182,7 @@ def create_task(
         secrets=seal(hidden) if sealed is None else sealed,
         indexers_wanted=min(task_count, len(ranges)) if bounded else task_count,
         slots=settings.SPARK_SLOTS,
+        shares_application=shares_application,
         submitted_by=user,
         created_at=now,
     )

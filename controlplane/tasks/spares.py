@@ -86,7 +86,7 @@ def was_ready(folder: Path) -> bool:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[bool]:
+def lock(folder: Path) -> Iterator[bool]:
     """Whether it was free: nobody else hands over, and the spare itself does not end, until this is over."""
     try:
         record = os.open(folder / RECORD, os.O_RDONLY)
@@ -114,7 +114,7 @@ def hand_over(version: str, target: Path, order: SpareOrder) -> bool:
     for folder in folders():
         if folder.is_symlink() or record_of(folder)[0] != version:
             continue
-        with _lock(folder) as is_free:
+        with lock(folder) as is_free:
             identity = process_in(folder)
             if not is_free or identity is None or not identity.find():
                 continue
@@ -147,7 +147,7 @@ def forget(task_folder: Path) -> bool:
 
 def retire(folder: Path, number: signal.Signals) -> None:
     """Let it take no task from now on, and end by this signal. One that is being handed over is left alone."""
-    with _lock(folder) as is_free:
+    with lock(folder) as is_free:
         identity = process_in(folder)
         process = identity.find() if identity is not None else None
         takes_none = is_free or not is_ready(folder)  # it may hang at its end, with the lock

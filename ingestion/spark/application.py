@@ -267,7 +267,12 @@ class Application:
     def _job(self, slot: Slot) -> IndexerEnd:
         """Run the indexer to its end. Raises what py4j makes of what the job threw."""
         self._spark.setJobGroup(job_group(slot.number), f"indexer {slot.number}")
-        orders = WorkerConfig(
+        orders = self._worker_config(slot)
+        [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(indexer_runner(orders)).collect()
+        return ended
+
+    def _worker_config(self, slot: Slot) -> WorkerConfig:
+        return WorkerConfig(
             number=slot.number,
             assignment=self._assignment.model_dump_json(),
             url=self._url,
@@ -277,8 +282,6 @@ class Application:
             is_remote=not str(self._spark.master).startswith("local"),
             niceness=os.getpriority(os.PRIO_PROCESS, 0),
         )
-        [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(indexer_runner(orders)).collect()
-        return ended
 
     def _has_status_since(self, slot: Slot, began: float) -> bool:
         last_status = self._board.status(slot.number)

@@ -11,6 +11,7 @@ import secrets
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
@@ -45,6 +46,7 @@ class Board:
     _directives: dict[int, Directive] = field(default_factory=dict)
     _store_commits: bool = False
     _start_again: dict[int, int] = field(default_factory=dict)
+    _closed: bool = False
 
     def __post_init__(self) -> None:
         self._listener = Listener((self.host, 0), backlog=256, authkey=self.authkey)
@@ -76,13 +78,20 @@ class Board:
             last = self._statuses.get(number)
         return (time.monotonic() - last[0], last[1]) if last else None
 
+    def close(self) -> None:
+        """Accept no more connections. One that is open stays until its other end closes it."""
+        self._closed = True
+        with suppress(OSError, EOFError, AuthenticationError):
+            Client(self.address, authkey=self.authkey).close()  # the thread that accepts wakes up, and ends
+
     def _accept(self) -> None:
-        while True:
+        while not self._closed:
             try:
                 connection = self._listener.accept()
             except (OSError, EOFError, AuthenticationError):
                 continue
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        self._listener.close()
 
     def _serve(self, connection: Connection) -> None:
         try:

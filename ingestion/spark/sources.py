@@ -115,7 +115,7 @@ class IndexerLimit:
         self._max_indexers = assignment.indexers
         self._partitions = len({r.partition for r in assignment.ranges}) if assignment.bounded else 0
         self._ended = threading.Event()
-        if self._by_number and not assignment.bounded:
+        if self._by_number and not assignment.bounded and self._max_indexers > 1:
             watch = TopicWatch(
                 assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy
             )

@@ -76,7 +76,7 @@ def indexer_runner(orders: WorkerConfig) -> Callable[[Iterable[int]], Iterable[I
     """
 
     def run(_: Iterable[int]) -> Iterator[IndexerEnd]:
-        yield _run(orders)
+        yield run_indexer(orders)
 
     return run
 
@@ -86,7 +86,8 @@ _GC_THRESHOLD = 50_000
 _SWITCH_INTERVAL_S = 0.001  # a consumer whose commit is answered waits no longer than this for the interpreter
 
 
-def _run(orders: WorkerConfig) -> IndexerEnd:
+def run_indexer(orders: WorkerConfig) -> IndexerEnd:
+    """Run one indexer to its end. Raises what may pass, so that who logs it has its traceback."""
     configure(host=socket.gethostname())
     gc.set_threshold(_GC_THRESHOLD)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

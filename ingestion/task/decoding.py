@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,7 +14,7 @@ from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats.access import Access
 from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.message_window import MessageWindow
+from ingestion.decode.message_window import UNBOUNDED, MessageWindow
 from ingestion.failpoints import Failpoints
 from ingestion.rows import join_rows, row_indexes
 from ingestion.sources.base import Ints
@@ -26,6 +28,34 @@ CHILD = "ingestion.task.decoder_child"
 HANG_S = 60.0  # a decoder that can't be stopped: the process ends, and late deliveries are decoded in a child
 
 
+_turns: threading.BoundedSemaphore | None = None
+
+
+def take_turns(children: int) -> None:
+    """From now on no more than so many indexers of this process have a decoding child at once, each while it needs it.
+
+    Without it the child of each stays for its next records.
+    """
+    global _turns
+    _turns = threading.BoundedSemaphore(children)
+
+
+class _PoliteDecoder(IsolatedDecoder):
+    def decode(
+        self,
+        payloads: Sequence[bytes | None],
+        window: MessageWindow = UNBOUNDED,
+        envelope: Envelope | None = None,
+    ) -> Decoded:
+        if _turns is None:
+            return super().decode(payloads, window, envelope)
+        with _turns:
+            try:
+                return super().decode(payloads, window, envelope)
+            finally:
+                self.close()
+
+
 class Decoders:
     """One in this process; one in a child for records that may be what made an earlier process die."""
 
@@ -37,7 +67,7 @@ class Decoders:
         access = Access(ConfluentRegistry, assignment.schema_folder, assignment.address_policy)
         self.wants_envelope = written.type == "kafka"
         self.in_process = JsonDecoder(spec.dataSchema, memory, marker, written, access, hang_s=HANG_S)
-        self.isolated = IsolatedDecoder(
+        self.isolated = _PoliteDecoder(
             spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, access=access
         )
 

@@ -224,7 +224,7 @@ def test_a_launcher_that_dies_after_the_move_loses_no_task(cast: Cast, here: Any
 def test_a_launcher_that_is_slow_after_the_move_is_waited_for(cast: Cast) -> None:
     folder = ready_spare()
     process, target = process_of(folder), launcher.folder_of("slow")
-    with spares._lock(folder) as is_free:
+    with spares.lock(folder) as is_free:
         assert is_free
         orders = os.open(folder / ORDERS, os.O_WRONLY | os.O_NONBLOCK)
         folder.rename(target)

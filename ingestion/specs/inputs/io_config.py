@@ -36,6 +36,7 @@ from ingestion.specs.inputs.group_config import (
 )
 from ingestion.specs.inputs.header_filter import HeaderBasedFilterConfig
 from ingestion.specs.inputs.idle_config import IdleConfig
+from ingestion.specs.inputs.small_topics import check_one_indexer
 from ingestion.specs.kafka.connection_name import ConnectionName
 from ingestion.specs.kafka.group_times import faults_of
 from ingestion.specs.kafka.positions import Position, PositionText
@@ -75,6 +76,8 @@ class IOConfig(SpecModel):
     startPosition: PositionText | None = None  # Headgate's own: in place of ``useEarliestOffset``
     replicas: int
     taskCount: int = Field(default=1, ge=1, le=1000)
+    # Headgate's own: up to so many records/s a topic shares an application.
+    smallTopicRate: float | None = Field(default=None, gt=0, le=1000)
     autoScalerConfig: AutoScalerConfig | None = None
     lateMessageRejectionStartDateTime: datetime | None = None
     lateMessageRejectionPeriod: timedelta | None = None
@@ -134,6 +137,8 @@ class IOConfig(SpecModel):
     def _check_bounded(self) -> Self:
         if self.boundedStreamConfig is not None:
             check_beside_bounds(self.topicPattern, self.replicas, scales=self.auto_scaler is not None)
+        elif self.smallTopicRate is not None:
+            check_one_indexer(self.taskCount, self.replicas, scales=self.auto_scaler is not None)
         return self
 
     @model_serializer(mode="wrap")

@@ -7,6 +7,7 @@ from ingestion.specs.base import Message
 RECORD = "spare.json"  # who holds its lock decides: the launcher that hands a task over, or the spare that ends
 ORDERS = "orders"  # a FIFO; it is there while the spare can take a task
 CLOSED = "orders.closed"  # the same, once it takes none any more
+TASKS = "tasks"  # of a shared application: a folder with an empty file for each task that it has, or is to take
 SILENCE_S = 60.0  # the host's worker touches the record every two seconds; a spare whose worker is gone ends
 
 
