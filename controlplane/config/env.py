@@ -6,12 +6,15 @@ import re
 import secrets
 from datetime import timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from controlplane.common.durations import duration_of
 from controlplane.common.environment import EnvironmentProblem, text, variables_read
 from ingestion.specs.inputs.input_source import spec_location
 from ingestion.specs.kafka.addresses import AddressPolicy
+
+YARN = "yarn"
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -102,6 +105,8 @@ def internal_url(master: str) -> str:
 def spark_secret(master: str) -> str:
     """What Spark's master and workers ask applications for; empty for none."""
     value = text("HEADGATE_SPARK_SECRET", "")
+    if master == YARN:
+        return ""  # Spark makes one for each application
     if value or master == "local" or flag("HEADGATE_ALLOW_OPEN_SPARK"):
         return value
     raise EnvironmentProblem(
@@ -112,9 +117,15 @@ def spark_secret(master: str) -> str:
 
 
 def deploy_mode(master: str) -> str:
-    """Where drivers run: ``client`` or ``cluster``. Only a standalone cluster has places for drivers."""
-    mode = choice("HEADGATE_SPARK_DEPLOY_MODE", "client", "cluster")
-    if mode == "client" or master.startswith("spark://"):
+    """Where drivers run: ``client`` or ``cluster``; on YARN there alone."""
+    modes = ("cluster", "client") if master == YARN else ("client", "cluster")
+    mode = choice("HEADGATE_SPARK_DEPLOY_MODE", *modes)
+    if master == YARN and mode == "client":
+        raise EnvironmentProblem(
+            "HEADGATE_SPARK_DEPLOY_MODE is client, but HEADGATE_SPARK_MASTER is yarn. Headgate runs drivers on YARN "
+            "in cluster mode only: unset HEADGATE_SPARK_DEPLOY_MODE, or set it to cluster"
+        )
+    if mode == "client" or master == YARN or master.startswith("spark://"):
         return mode
     raise EnvironmentProblem(
         f"HEADGATE_SPARK_DEPLOY_MODE is cluster, but HEADGATE_SPARK_MASTER is {master}: there is no cluster for "
@@ -122,14 +133,32 @@ def deploy_mode(master: str) -> str:
     )
 
 
+def hadoop_conf_dir(master: str) -> str:
+    """The folder that names YARN's cluster, which Hadoop's own programs find by the same variable; else empty."""
+    folder = text("HADOOP_CONF_DIR", "") if master == YARN else ""
+    if master != YARN or (Path(folder) / "yarn-site.xml").is_file():
+        return folder
+    raise EnvironmentProblem(
+        f"HEADGATE_SPARK_MASTER is yarn, but HADOOP_CONF_DIR is {folder or 'not set'}. Set it to the folder that holds "
+        "the cluster's yarn-site.xml and core-site.xml"
+    )
+
+
 def spark_master_web(master: str) -> list[str]:
     """Where the master, or each of several, answers with JSON: where its page is unless that was moved."""
     addresses = words("HEADGATE_SPARK_MASTER_WEB")
+    if master == YARN and not addresses:
+        raise EnvironmentProblem(
+            "HEADGATE_SPARK_MASTER is yarn, but HEADGATE_SPARK_MASTER_WEB is not set. Set it to the address of the "
+            "ResourceManager's page, such as http://host:8088; with several ResourceManagers, to all of them"
+        )
     return [a.rstrip("/") for a in addresses] or [f"http://{host}:8080" for host in hosts_of(master)]
 
 
 def hosts_of(master: str) -> list[str]:
-    """The hosts of a Spark master's address: of spark://a:7077,b:7077 both."""
+    """The hosts of a Spark master's address: of spark://a:7077,b:7077 both. Of YARN those of ResourceManagers."""
+    if master == YARN:
+        return [urlsplit(address).hostname or "" for address in words("HEADGATE_SPARK_MASTER_WEB")]
     parts = master.partition("://")[2].split(",")
     return [host for part in parts if (host := urlsplit(f"//{part}").hostname)]
 

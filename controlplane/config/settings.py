@@ -300,6 +300,7 @@ TASK_DIR = Path(env.text("HEADGATE_TASK_DIR", str(BASE_DIR / ".headgate" / "task
 HOST_NAME = env.word("HEADGATE_HOST_NAME", host_name())
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")
 SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")
+HADOOP_CONF_DIR = env.hadoop_conf_dir(SPARK_MASTER)
 SPARK_MASTER_WEB = env.spark_master_web(SPARK_MASTER)
 SPARK_SECRET = env.spark_secret(SPARK_MASTER)
 # Whether executors are sent their Python and the code, or have both installed.

@@ -1,8 +1,8 @@
-"""Drivers on a Spark standalone cluster: how one is submitted, what the master says of it, its end and its log.
+"""Drivers on a cluster: how one is submitted, its end and its log, on a Spark standalone cluster or on YARN.
 
-Spark takes no Python file for a driver there. It takes a class of its own, ``PythonRunner``, which runs Python: that is
-the driver's first process, as it is that of ``spark-submit`` on this machine. The submission goes over Spark's own
-encrypted protocol: its REST server knows no secret.
+A standalone cluster takes no Python file for a driver. It takes a class of Spark's own, ``PythonRunner``, which runs
+Python: that is the driver's first process, as it is that of ``spark-submit`` on this machine. The submission goes over
+Spark's own encrypted protocol: its REST server knows no secret.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import httpx2
 from django.conf import settings
 
-from controlplane.spark import spark_conf, spark_master
+from controlplane.spark import spark_conf, spark_master, yarn
 
 _RUNNER = "org.apache.spark.deploy.PythonRunner"
 _SUBMITTED = re.compile(r"Driver successfully submitted as (driver-[\w.-]+)")
@@ -34,13 +37,34 @@ def submit_command(conf: Mapping[str, str], module: str) -> list[str]:
     java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if os.environ.get("JAVA_HOME") else shutil.which("java")
     if java is None:
         raise OSError("there is no Java: set JAVA_HOME")
-    command = [str(java), "-Xmx256m", "-cp", f"{spark_conf.spark_home()}/jars/*", "org.apache.spark.deploy.SparkSubmit"]
-    command += ["--master", _reachable_masters(), "--deploy-mode", "cluster", "--class", _RUNNER]
-    if spark_conf.operator_file().is_file():
-        command += ["--properties-file", str(spark_conf.operator_file())]
+    classes = f"{spark_conf.spark_home()}/jars/*"
+    if spark_conf.on_yarn():
+        classes = f"{settings.HADOOP_CONF_DIR}:{classes}"
+        where, properties = ["--master", yarn.MASTER], yarn.PROPERTIES
+        program = [str(Path(settings.BASE_DIR, *module.split(".")).with_suffix(".py"))]
+    else:
+        where, properties = ["--master", _reachable_masters(), "--class", _RUNNER], str(spark_conf.operator_file())
+        program = [spark_conf.driver_file(), "-m", "", module]
+    command = [str(java), "-Xmx256m", "-cp", classes, "org.apache.spark.deploy.SparkSubmit", *where]
+    command += ["--deploy-mode", "cluster"]
+    if spark_conf.on_yarn() or spark_conf.operator_file().is_file():
+        command += ["--properties-file", properties]
     for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]
-    return [*command, spark_conf.driver_file(), "-m", "", module]
+    return [*command, *program]
+
+
+@contextmanager
+def standard_input(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[IO[bytes]]:
+    """What a submission, or another application, is to read: nothing, unless it goes to YARN."""
+    if yarn.PROPERTIES not in command:
+        with Path(os.devnull).open("rb") as nothing:
+            yield nothing
+        return
+    with tempfile.TemporaryFile() as file:  # it has no name: nobody else can open it
+        file.write(yarn.properties(spark_conf.operator_text(), environment).encode())
+        file.seek(0)
+        yield file
 
 
 def _reachable_masters() -> str:
@@ -65,6 +89,7 @@ def environment(own: Mapping[str, str], java: str) -> dict[str, str]:
     Raises ``OSError``."""
     installed = {} if spark_conf.ships_python() else {"PYTHONPATH": str(settings.BASE_DIR)}
     return {
+        **(yarn.submission(spark_conf.spark_home()) if spark_conf.on_yarn() else {}),
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         **own,
         "HEADGATE_ON_CLUSTER": "1",
@@ -78,7 +103,7 @@ def environment(own: Mapping[str, str], java: str) -> dict[str, str]:
 
 def submitted_as(output: str) -> str:
     """The driver's id, by what the last submission has written; empty if there is none."""
-    ids = _SUBMITTED.findall(output)
+    ids = (yarn.SUBMITTED if spark_conf.on_yarn() else _SUBMITTED).findall(output)
     return ids[-1] if ids else ""
 
 
@@ -86,6 +111,8 @@ def kill(driver_id: str) -> bool:
     """Ask the master to end it: by SIGTERM, some seconds later by SIGKILL. Whether the master has taken that in."""
     web = spark_master.alive_master()
     try:
+        if spark_conf.on_yarn():
+            return web != "" and yarn.kill(web, driver_id)
         parameters = {"id": driver_id, "terminate": "true"}
         answer = httpx2.post(f"{web}/driver/kill/", params=parameters, timeout=_TIMEOUT_S, trust_env=False)
     except httpx2.HTTPError:
@@ -97,11 +124,17 @@ def log_address(driver_id: str) -> str:
     """Where the log is read; empty while no Spark worker runs the driver, and when the master does not answer."""
     cluster = spark_master.cluster()
     driver = cluster.drivers.get(driver_id) if cluster else None
-    return f"{driver.worker_web}/log/?driverId={driver_id}&logType=stderr" if driver and driver.worker_web else ""
+    if driver is None or not driver.worker_web:
+        return ""
+    if spark_conf.on_yarn():
+        return yarn.log_address(driver.worker_web)
+    return f"{driver.worker_web}/log/?driverId={driver_id}&logType=stderr"
 
 
 def read_log(address: str, offset: int, max_bytes: int) -> tuple[int, bytes]:
     """How long the log is, and bytes of it; a negative offset counts from its end. Raises ``OSError``."""
+    if yarn.gives(address):
+        return yarn.read_log(address, offset, max_bytes)
     size, _ = _read(address, 0, 1)
     if max_bytes <= 0:
         return size, b""

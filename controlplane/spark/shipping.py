@@ -214,11 +214,12 @@ def _delete_old(folder: Path) -> None:
         archive.with_suffix(".jar").unlink(missing_ok=True)
 
 
-# SPARK_EXECUTOR_DIRS: folders of this application on this machine, which the Spark worker deletes after it.
+# SPARK_EXECUTOR_DIRS: folders of this application on this machine, which the Spark worker deletes after it. On YARN:
+# LOCAL_DIRS.
 _SH = """#!/bin/sh
 # The Python of Headgate's executors: unpacked once for each application on a machine.
 set -eu
-home=${SPARK_EXECUTOR_DIRS:-$PWD}
+home=${SPARK_EXECUTOR_DIRS:-${LOCAL_DIRS:-$PWD}}
 home=${home%%[,:]*}
 environment=$home/headgate-@DIGEST@
 exec 9>"$home/headgate.lock"

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from django.conf import settings
 
-from controlplane.spark import shipping
+from controlplane.spark import shipping, yarn
 from ingestion.specs.tasks.batch import parse_batch_spec
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
@@ -98,7 +98,9 @@ def environment() -> dict[str, str]:
 def _environment_on_cluster() -> dict[str, str]:
     """A driver there calls Python as its executors do. Spark's own variable for the secret is for who submits it, too:
     a Spark worker gives it to all drivers."""
-    python = f"./{shipping.ship_driver()}" if ships_python() else sys.executable
+    python = sys.executable
+    if ships_python():
+        python = shipping.ship_python().python if on_yarn() else f"./{shipping.ship_driver()}"
     secret = {"_SPARK_AUTH_SECRET": settings.SPARK_SECRET} if settings.SPARK_SECRET else {}
     return {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, **secret}
 
@@ -117,13 +119,18 @@ def prepare_shipping() -> None:
     """Do beforehand what takes its time once for each version. Raises ``OSError``."""
     if ships_python():
         shipping.ship_python()
-        if drivers_on_cluster():
+        if drivers_on_cluster() and not on_yarn():
             shipping.ship_driver()
 
 
 def is_local() -> bool:
     """Whether each application is a process of its own on this machine, without a cluster."""
     return bool(settings.SPARK_MASTER == "local")
+
+
+def on_yarn() -> bool:
+    """Whether the cluster is YARN's. Then drivers run there, too."""
+    return bool(settings.SPARK_MASTER == yarn.MASTER)
 
 
 def drivers_on_cluster() -> bool:
@@ -151,12 +158,12 @@ def _required(name: str, failures: int = 1, *, reuse: bool = False) -> dict[str,
 
 
 def _authentication() -> dict[str, str]:
-    """Nobody speaks to the application's parts who does not know its secret; of a local one it is Spark's own.
+    """Nobody speaks to the application's parts who does not know its secret; locally and on YARN it is Spark's own.
 
     What a local one writes to disk stays on this machine, where its segments lie readable: to encrypt it cost a batch
     task a tenth of its processor time and protected nothing.
     """
-    if not is_local() and not settings.SPARK_SECRET:
+    if not is_local() and not on_yarn() and not settings.SPARK_SECRET:
         return {}
     return {
         "spark.authenticate": "true",
@@ -166,11 +173,24 @@ def _authentication() -> dict[str, str]:
 
 
 def _file_conf(overrides: Mapping[str, str]) -> dict[str, str]:
-    """The operator's, and what executors get of Python; with a driver there it comes in the driver's file."""
+    """The operator's, and what executors get of Python; with a driver there it comes in the driver's file.
+
+    YARN hands files to the driver as well, and gives executors no environment of their machine.
+    """
+    if on_yarn():
+        return yarn.conf(overrides) | _files_on_yarn(overrides)
     if not ships_python() or drivers_on_cluster():
         return {}
     theirs = [overrides["spark.files"]] if overrides.get("spark.files") else []
     return {"spark.files": ",".join([*theirs, *map(str, shipping.ship_python().files)])}
+
+
+def _files_on_yarn(overrides: Mapping[str, str]) -> dict[str, str]:
+    if not ships_python():
+        return {"spark.executorEnv.PYTHONPATH": str(settings.BASE_DIR)}
+    names = ("spark.files", "spark.yarn.dist.files")
+    theirs = [overrides[name] for name in names if overrides.get(name)]
+    return {names[1]: ",".join([*theirs, *map(str, shipping.ship_python().files)])}
 
 
 def _default_conf(size: Mapping[str, str]) -> dict[str, str]:
@@ -198,7 +218,7 @@ def _streaming_size(task: SubmittableTask, overrides: Mapping[str, str]) -> dict
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     if overrides.get("spark.dynamicAllocation.enabled") == "false":
-        return {**conf, "spark.cores.max": str(max(_most_indexers(task), cores))}
+        return {**conf, **_room(_most_indexers(task), cores)}
     return {
         **conf,
         "spark.cores.max": str(max(task.slots, cores)),
@@ -218,7 +238,7 @@ def _size_of_batch(task: SubmittableTask, cores: int) -> dict[str, str]:
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{memory_mb}m",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
-        "spark.cores.max": str(max(task.slots, cores)),
+        **_room(task.slots, cores),
     }
 
 
@@ -229,8 +249,15 @@ def _size_of_resident(slots: int, overrides: Mapping[str, str]) -> dict[str, str
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{_JVM_MB + cores * (_LIBRARIES_MB + _MERGE_MB)}m",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        "spark.cores.max": str(max(slots, cores)),
+        **_room(slots, cores),
     }
+
+
+def _room(slots: int, cores: int) -> dict[str, str]:
+    """For so many slots, in executors of so many cores, all at once."""
+    if on_yarn():
+        return {"spark.executor.instances": str(_executors(slots, cores))}
+    return {"spark.cores.max": str(max(slots, cores))}
 
 
 def _executors(indexers: int, cores: int) -> int:
@@ -252,10 +279,15 @@ def memory_mb(spec: Mapping[str, Any], indexers: int) -> int:
 
 def operator_conf() -> dict[str, str]:
     """What the operator's ``spark-defaults.conf`` sets; nothing where there is none."""
+    return read_properties(operator_text())
+
+
+def operator_text() -> str:
+    """The whole file; empty where there is none."""
     try:
-        return read_properties(operator_file().read_text())
+        return operator_file().read_text()
     except OSError:
-        return {}
+        return ""
 
 
 def operator_file() -> Path:

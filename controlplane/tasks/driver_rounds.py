@@ -1,10 +1,10 @@
-"""What the master of a Spark cluster says of drivers there, compared with what should run. A part of the watch.
+"""What a Spark cluster's master, or YARN, says of drivers there, compared with what should run. A part of the watch.
 
 1. A driver that has ended without a last word has failed, at once; one that never came says why.
 2. A driver whose task has ended is killed after ``KILL_GRACE``: its token is of no use any more.
 3. One that waits for a free core of the cluster has not failed: its time to start has not begun.
 
-Spark starts no driver again by itself: it knows less than heartbeats do, and would have two that work for one task.
+Neither starts a driver again by itself: it knows less than heartbeats do, and would have two that work for one task.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.spark import cluster_drivers, spark_conf, spark_master
-from controlplane.spark.spark_master import Driver
+from controlplane.spark.cluster_state import Driver
 from controlplane.tasks import drivers, lifecycle
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import ClusterDriver, Resident, Status, Task
@@ -24,7 +24,7 @@ KILL_GRACE = timedelta(seconds=10)  # so long one may take to end after its last
 QUIET = timedelta(seconds=3)  # a driver that ended has said so by then
 KEPT = timedelta(days=30)  # so long its log can be asked for
 _REASON_BYTES = 8192
-_WAITS = "Its driver waits for a core and memory on a worker of the Spark cluster."
+_WAITS = "Its driver waits for a core and memory on a machine of the Spark cluster."
 
 
 def watch() -> None:

@@ -14,12 +14,13 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.common.errors import Unavailable
-from controlplane.spark import cluster_drivers, spark_master
+from controlplane.spark import cluster_drivers, spark_conf, spark_master
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import ClusterDriver, Status, Task
 
 _MARK = "Headgate submits the driver of"
 _NO_MASTER = "Its driver waits: no master of the Spark cluster says that it is ALIVE."
+_NO_YARN = "Its driver waits: no ResourceManager of YARN answers at HEADGATE_SPARK_MASTER_WEB."
 _OUTPUT_BYTES = 65_536
 _SOON = timedelta(minutes=10)  # by then a submission has ended
 
@@ -41,8 +42,9 @@ def wait_for_master(task: Task) -> bool:
     says so."""
     if spark_master.alive_master():
         return False
-    Task.objects.filter(pk=task.pk, status=Status.PENDING).update(message=_NO_MASTER)
-    if task.message != _NO_MASTER:
+    message = _NO_YARN if spark_conf.on_yarn() else _NO_MASTER
+    Task.objects.filter(pk=task.pk, status=Status.PENDING).update(message=message)
+    if task.message != message:
         notify_task_changed(task)
     return True
 

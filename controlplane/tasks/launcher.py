@@ -234,7 +234,7 @@ def _start_process(name: str, command: list[str], environment: dict[str, str], n
     folder.mkdir(parents=True, exist_ok=True)
     scratch_of(name).mkdir(exist_ok=True, mode=0o700)  # rows are in it, and Spark does not encrypt those here
     applications.forget_process(folder)
-    with log_of(name).open("ab") as log:
+    with log_of(name).open("ab") as log, cluster_drivers.standard_input(command, environment) as stdin:
         if "--deploy-mode" in command:
             log.write(drivers.first_line(name).encode())
             log.flush()
@@ -242,7 +242,7 @@ def _start_process(name: str, command: list[str], environment: dict[str, str], n
             command,
             env=environment,
             cwd=settings.BASE_DIR,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=log,
             stderr=log,
             start_new_session=True,

@@ -22,12 +22,18 @@ def live_on_cluster() -> None:
     """
     if os.environ.pop("HEADGATE_ON_CLUSTER", "") != "1":
         return
-    log = os.open("stderr", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)  # where the Spark worker's page reads it
+    log = os.open(_log(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())
     os.environ["HEADGATE_SCRATCH"] = str(Path("scratch").absolute())
     atexit.register(_remove_files)
     threading.Thread(target=_follow, args=(os.getppid(),), name="parent", daemon=True).start()
+
+
+def _log() -> Path:
+    """Where the Spark worker's page, or YARN's, reads it: that of the JVM."""
+    folders = [Path(name) for name in os.environ.get("LOG_DIRS", "").split(",") if name]
+    return next((folder / "stderr" for folder in folders if (folder / "stderr").exists()), Path("stderr"))
 
 
 def executors_files(conf: SparkConf) -> SparkConf:

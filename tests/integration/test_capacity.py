@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.spark.spark_master import Application, Cluster
+from controlplane.spark.cluster_state import Application, Cluster
 from controlplane.supervisors import services as supervisors
 from controlplane.supervisors.run import run
 from controlplane.tasks import capacity, heartbeats, launcher, lifecycle, services, watching
@@ -251,7 +251,7 @@ def test_a_task_whose_executors_start_is_not_said_to_wait_for_room(
     launcher.launch(task.pk)
     for cores, waits in ((0, True), (2, False)):
         application = Application(task.pk, cores=cores, waiting=not cores, submitted_at_ms=0)
-        cache.set("spark.master", (Cluster(cores=4, used=cores, applications=[application]),))
+        cache.set("spark.cluster", (Cluster(cores=4, used=cores, applications=[application]),))
         heartbeat(task, beat("waiting_for_slot", "waiting_for_slot"))
         task.refresh_from_db()
         assert (task.without_slot_since is not None) == waits
@@ -285,7 +285,7 @@ def test_the_list_says_what_tasks_wait_for(cast: Cast, settings: LazySettings) -
     assert states_in_list(cast) == {second.pk: "PENDING waiting for slot", first.pk: "PENDING"}
     settings.WORKER_CAPACITY = 0
     settings.SPARK_MASTER = "spark://nowhere:7077"
-    cache.set("spark.master", (Cluster(cores=4, used=4),))
+    cache.set("spark.cluster", (Cluster(cores=4, used=4),))
     Task.objects.filter(pk=second.pk).update(
         status=Status.RUNNING, launched_at=timezone.now(), without_slot_since=timezone.now()
     )

@@ -75,11 +75,11 @@ def spark(settings: Any, tmp_path: Path) -> Iterator[Spark]:
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     settings.SPARK_MASTER, settings.SPARK_MASTER_WEB = "spark://127.0.0.1:7077", [server.url]
     settings.SPARK_DEPLOY_MODE, settings.TASK_DIR = "cluster", tmp_path
-    cache.delete("spark.master")
+    cache.delete("spark.cluster")
     yield server
     server.shutdown()
     server.server_close()
-    cache.delete("spark.master")
+    cache.delete("spark.cluster")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def task(cast: Cast, spark: Spark) -> Task:
 
 
 def watched(task: Task) -> Task:
-    cache.delete("spark.master")
+    cache.delete("spark.cluster")
     driver_rounds.watch()
     task.refresh_from_db()
     return task

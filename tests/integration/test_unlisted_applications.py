@@ -8,7 +8,7 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from controlplane.spark.spark_master import Application, Cluster
+from controlplane.spark.cluster_state import Application, Cluster
 from controlplane.tasks import residents, unlisted_applications
 from controlplane.tasks.models import Resident, Status, Task
 from controlplane.tasks.watching import _fail_unlisted
@@ -25,10 +25,10 @@ def pass_time(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def passed(seconds: float, *listed: str) -> None:
         now[0] += seconds
         applications = [Application(name, 1, False, 0) for name in listed]
-        cache.set("spark.master", (Cluster(cores=4, used=0, applications=applications),), timeout=600)
+        cache.set("spark.cluster", (Cluster(cores=4, used=0, applications=applications),), timeout=600)
 
     yield passed
-    cache.delete_many(["spark.master", "tasks.unlisted.tasks", "tasks.unlisted.residents"])
+    cache.delete_many(["spark.cluster", "tasks.unlisted.tasks", "tasks.unlisted.residents"])
 
 
 def watched(task: Task) -> Task:
@@ -64,7 +64,7 @@ def test_a_master_that_does_not_answer_says_nothing(cast: Cast, pass_time: Any) 
         pass_time(seconds, *listed)
         assert unlisted_applications.unlisted(names, "tasks") == set()
     pass_time(40)
-    cache.set("spark.master", (None,), timeout=600)
+    cache.set("spark.cluster", (None,), timeout=600)
     assert unlisted_applications.unlisted(names, "tasks") == set()
     for seconds, gone in ((0, set()), (29, set()), (2, set(names))):
         pass_time(seconds)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.spark.spark_master import Application, Cluster, read_cluster
+from controlplane.spark.cluster_state import Application, Cluster
+from controlplane.spark.spark_master import read_cluster
 
 MINE = Application("mine", 0, True, 2000, 800)
 OLD = Application("old", 2, False, 500, 800)

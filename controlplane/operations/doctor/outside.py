@@ -22,7 +22,7 @@ from controlplane.connections.probe_report import Clock, Failed
 from controlplane.connections.secrets import SecretsLost
 from controlplane.embedded import prerequisites
 from controlplane.operations.doctor.findings import FAIL, OK, WARN, Check, Finding
-from controlplane.spark import spark_master
+from controlplane.spark import spark_master, yarn
 from controlplane.supervisors.models import Supervisor
 from ingestion.specs.kafka.providers import Value
 from ingestion.specs.messages.deep_storage import Probed, ProbeOrder
@@ -114,6 +114,9 @@ def check_java() -> Iterator[Finding]:
 def check_spark() -> Iterator[Finding]:
     """The masters, if there are any; that the one that acts is of our version, and has workers."""
     ours, masters = importlib.metadata.version("pyspark"), settings.SPARK_MASTER
+    if masters == yarn.MASTER:
+        yield from _check_yarn(ours)
+        return
     if not masters.startswith("spark://"):
         yield Finding(True, OK, f"{ours}; HEADGATE_SPARK_MASTER is {masters}")
         return
@@ -130,6 +133,15 @@ def check_spark() -> Iterator[Finding]:
         yield from judge_master(address, document, page, ours)
     found = f"no master at {', '.join(settings.SPARK_MASTER_WEB)} is alive"
     yield Finding(not address, FAIL, found, "Start it, or correct HEADGATE_SPARK_MASTER_WEB.")
+
+
+def _check_yarn(ours: str) -> Iterator[Finding]:
+    cluster, places = spark_master.cluster(), ", ".join(settings.SPARK_MASTER_WEB)
+    found = f"no ResourceManager of YARN answers at {places}"
+    yield Finding(cluster is None, FAIL, found, "Start it, or correct HEADGATE_SPARK_MASTER_WEB.")
+    found = f"{ours}; YARN at {places} has {cluster.cores if cluster else 0} cores"
+    yield Finding(cluster is not None and not cluster.cores, FAIL, found, "Start a NodeManager.")
+    yield Finding(True, OK, found)
 
 
 def judge_master(address: str, document: Mapping[str, object], page: str, ours: str) -> Iterator[Finding]:
