@@ -48,10 +48,15 @@ class Claims:
             starts=dict(starts or {}),
             resets=dict(resets or {}),
         )
+        unanswered = False
         while True:
             try:
-                return self.client.claim(self.epoch.indexer, request)
+                answer = self.client.claim(self.epoch.indexer, request)
+                if unanswered:
+                    self.control.show(state="reading", message="")
+                return answer
             except Unreachable as error:
+                unanswered = True
                 if self.control.directive != "continue":
                     raise SourceProblem(
                         f"the task was asked to end while the control plane did not answer: {error}"
