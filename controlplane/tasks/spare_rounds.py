@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import redis
 from celery.signals import worker_shutting_down
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.common.applications import process_in
-from controlplane.tasks import launcher, spares
+from controlplane.tasks import launcher, spare_reports, spares
 from controlplane.tasks.models import Task
 from ingestion.specs.messages.spare import RECORD
 
@@ -37,6 +38,7 @@ RETRY_S = 300.0
 CALM = timedelta(seconds=10)  # since the last launch: a task that starts needs the processors longer than its heartbeat
 _ending_since: dict[str, float] = {}
 _not_before = 0.0
+_report_at = 0.0
 
 
 @worker_shutting_down.connect
@@ -66,8 +68,21 @@ def run(now: float) -> None:
                 os.utime(folder / RECORD)
         else:
             _end(folder, now)
+    _report(now)
     if kept < wanted and now >= _not_before and not _is_starting():
         _start(now)
+
+
+def _report(now: float) -> None:
+    """For pages."""
+    global _report_at
+    if now < _report_at:
+        return
+    _report_at = now + spare_reports.PERIOD_S
+    try:
+        spare_reports.store(spares.waiting())
+    except redis.RedisError as error:
+        logger.warning("pages do not know which applications wait here: %s", error)
 
 
 def _start(now: float) -> None:

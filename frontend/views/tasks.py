@@ -23,6 +23,7 @@ from controlplane.tasks.phases import phases_of
 from controlplane.tasks.quota_use import pool_of_team
 from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
 from controlplane.tasks.slots import slots_for
+from controlplane.tasks.spare_reports import waiting_applications
 from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
@@ -81,7 +82,8 @@ def index(request: PageRequest) -> HttpResponse:
 def capacity(request: PageRequest) -> HttpResponse:
     """Who has the places of the pool, and who waits for some."""
     places = slots_for(request.user)
-    context = {"places": places, "pool": places.pool, "rest": rest_address("api:capacity")}
+    spares = waiting_applications()
+    context = {"places": places, "pool": places.pool, "spares": spares, "rest": rest_address("api:capacity")}
     return render(request, "tasks/capacity.html", context)
 
 

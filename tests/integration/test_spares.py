@@ -76,6 +76,7 @@ def here(cast: Cast, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(launcher, "_submit_command", lambda *_: [sys.executable, "-c", PROGRAM])
     monkeypatch.setattr(spare_rounds, "_not_before", 0.0)
     monkeypatch.setattr(spare_rounds, "_ending_since", {})
+    monkeypatch.setattr(spare_rounds, "_report_at", 0.0)
     Task.objects.update(launched_at=timezone.now() - timedelta(minutes=5), last_heartbeat_at=timezone.now())
     yield settings
     for _, identity in applications.running_applications(settings.TASK_DIR):
