@@ -107,7 +107,7 @@ def speaking_as(cast: Cast, role: str) -> Client:
 
 def serving(cast: Cast, scope: Scope, *datasources: str) -> Client:
     """A client with a token of alpha's service account."""
-    limits = {"scope": scope.value, "datasources": list(datasources)}
+    limits = {"scope": scope.value, "datasources": list(datasources), "last_used_at": timezone.now()}
     _, secret = ApiToken.objects.create(user=cast.users["service"], name="test", **limits)
     return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
 
