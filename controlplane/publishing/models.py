@@ -210,7 +210,8 @@ class RewindPart(models.Model):
     before = models.JSONField(default=dict)  # what its records had been counted as, as ``Counts``
     after = models.JSONField(default=dict)  # what its publish has counted
     retired = models.JSONField(default=dict)  # which of the two no longer counts
-    held = models.JSONField(default=dict)  # ids of records that left the quarantine (``out``), or did not (``again``)
+    # Ids of records that left the quarantine (``out``), that did not (``again``), and that came there (``put``).
+    held = models.JSONField(default=dict)
     changes = models.JSONField(default=dict)  # of a dry run: see ``rewind_changes``
     ended_at = models.DateTimeField(null=True)
 

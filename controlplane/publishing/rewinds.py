@@ -99,6 +99,9 @@ def _swap(part: RewindPart, pieces: Sequence[Piece], at: datetime) -> dict[uuid.
         outcome.conclude(piece.publication.fence.task_id, piece.publication.id, at)
         made[piece.publication.id] = piece.register(held)
         after.update(piece.counted(len(outcome.still_bad)))
+    again = sorted(number for o in outcomes for number in o.still_bad)
+    tasks = {piece.publication.fence.task_id for piece in pieces}  # by which they are found without a scan
+    put = QuarantinedRecord.objects.filter(task_id__in=tasks, publish_id__in=made).exclude(pk__in=again)
     _update(
         part,
         state=State.DONE,
@@ -111,7 +114,8 @@ def _swap(part: RewindPart, pieces: Sequence[Piece], at: datetime) -> dict[uuid.
         retired=part.before,
         held={
             "out": [number for o in outcomes for number in (*o.stored, *o.thrown_away)],
-            "again": sorted(number for o in outcomes for number in o.still_bad),
+            "again": again,
+            "put": sorted(put.values_list("pk", flat=True)),
         },
         reason="",
         ended_at=at,
@@ -181,7 +185,11 @@ def _check_not_read_since(part: RewindPart, since: datetime) -> None:
 def _return_records(part: RewindPart) -> None:
     """What the part took out of the quarantine is there again, and what it put there is not."""
     again, out = part.held.get("again", []), part.held.get("out", [])
-    records = QuarantinedRecord.objects.select_for_update().filter(publish_id__in=part.publish_ids)
+    # By their numbers: another rewind that found one still bad, and was undone, is its publish now. Parts of an older
+    # version have no numbers.
+    put = part.held.get("put")
+    put_by = {"publish_id__in": part.publish_ids} if put is None else {"pk__in": put}
+    records = QuarantinedRecord.objects.select_for_update().filter(**put_by)
     put_there = list(records.exclude(pk__in=again).order_by("pk"))
     busy = [r for r in put_there if r.state != QuarantinedRecord.State.KEPT]
     if busy:

@@ -58,6 +58,8 @@ PARTS_MERGED_TOGETHER = [
     *[("publish", 1, 1)] * 3,
     ("disturbed", 2, 1),
 ]
+# The second finds a record as bad as the first did. Undone one after the other, nothing of either is in quarantine.
+BAD_IN_TWO_THAT_ARE_UNDONE = [*[("rewind", 1, 3)] * 2, *[("undo", 0, 1)] * 4]
 
 
 def days_of(version: int, offset: int) -> tuple[datetime, ...]:
@@ -302,6 +304,7 @@ def walk(steps: list[Step]) -> None:
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=SEQUENCES)
 @example(steps=PARTS_MERGED_TOGETHER)
+@example(steps=BAD_IN_TWO_THAT_ARE_UNDONE)
 def test_the_rows_are_those_of_a_clean_run(db: None, steps: list[Step]) -> None:
     """``deep/test_more_rewinds_by_chance`` tries three times as many."""
     walk(steps)
