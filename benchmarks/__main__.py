@@ -33,6 +33,7 @@ NAMES = (
     "share",
     "offsets",
     "start",
+    "topics",
     "backfill",
     "compaction",
     "batch",

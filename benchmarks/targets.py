@@ -55,6 +55,11 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("empty_upkeep_cpu_ms", "at most", 2.5),
         Target("settled_upkeep_cpu_ms", "at most", 3.5),
     ),
+    "topics": (
+        Target("applications", "at most", 1),
+        Target("peak_pss_mb", "at most", 2_000),
+        *_EXACTLY_ONCE,
+    ),
     "scale": (
         *_zero_targets("wrong", "heartbeats_late"),
         Target("heartbeat_web_cpu_ms", "at most", 5),
