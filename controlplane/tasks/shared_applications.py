@@ -63,7 +63,10 @@ def turn(team: int) -> Iterator[None]:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(root / f".{_prefix(team)}turn", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile has the file open, too
 
 
 def with_place(team: int, version: str) -> Path | None:

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,21 @@ def test_launchers_side_by_side_hand_each_task_over_once(cast: Cast) -> None:
     for task in tasks:
         serves(task)
         assert log_of("t0").count(f"serves {task} ") == 1
+
+
+def test_a_child_that_was_forked_meanwhile_keeps_nobody_waiting(here: Any) -> None:
+    """A worker starts its own processes at any time."""
+    with shared_applications.turn(1):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: shared_applications.turn(1).__enter__()).result(10)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_to_kill_one_task_leaves_the_others_alone(cast: Cast) -> None:
