@@ -27,11 +27,12 @@ _READING = (
 
 
 class Topics:
-    """Topics whose records are numbered throughout: all go into one datasource."""
+    """Topics whose records are numbered throughout: all go into one datasource, which is called as they begin."""
 
-    def __init__(self, house: House, number: int) -> None:
+    def __init__(self, house: House, number: int, stem: str = STEM) -> None:
         self.house = house
-        self.names = [house.topic(f"{STEM}-{n}") for n in range(number)]
+        self.stem = stem
+        self.names = [house.topic(f"{stem}-{n}") for n in range(number)]
         self.produced = 0
 
     def produce(self, count: int = BATCH, topics: list[str] | None = None) -> None:
@@ -46,10 +47,10 @@ class Topics:
             found = {child.partition(":")[2]: task for child, task in self.house.sql(_READING, supervisor)}
             return found if set(found) == set(self.names) else None
 
-        return wait_for("every topic is read", reading, 180, lambda: self.house.logs(STEM))
+        return wait_for("every topic is read", reading, 180, lambda: self.house.logs(self.stem))
 
     def stored(self) -> None:
-        published(self.house, STEM, self.produced, 180)
+        published(self.house, self.stem, self.produced, 180)
 
 
 def pids(house: House, tasks: dict[str, str]) -> dict[str, int | None]:
@@ -121,6 +122,27 @@ def test_topics_share_an_application_and_nothing_is_lost_or_twice(house: House) 
     totals = check_exactly_once(house, STEM, range(topics.produced))
     assert totals["unparseable"] == 3
     assert other is not None and psutil.pid_exists(other)  # it waits a minute for more
+
+
+def test_share_groups_share_one_too(house: House) -> None:
+    """Kafka delivers again what the dead process held."""
+    topics = Topics(house, 2, "lent")
+    topics.produce()
+    spec = house.spec(topics.names[0], "lent")
+    del spec["ioConfig"]["topic"]
+    spec["ioConfig"] |= {"topicPattern": "lent-.*", "smallTopicRate": 20, "period": "PT2S"}
+    supervisor = house.supervise(spec)
+    tasks = topics.tasks(supervisor)
+    topics.stored()
+    assert len(set(pids(house, tasks).values()) - {None}) == 1
+    [worker] = {pid for task in tasks.values() for pid in house.indexer_pids(task).values()}
+    topics.produce()
+    os.kill(worker, signal.SIGKILL)
+    topics.produce()
+    topics.stored()
+    assert topics.tasks(supervisor) == tasks
+    house.rest()
+    check_exactly_once(house, "lent", range(topics.produced))
 
 
 def pattern_spec(house: House, topic: str) -> dict[str, object]:
