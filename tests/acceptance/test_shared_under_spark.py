@@ -145,6 +145,23 @@ def test_share_groups_share_one_too(house: House) -> None:
     check_exactly_once(house, "lent", range(topics.produced))
 
 
+def test_a_record_that_kills_the_decoder_is_found_and_its_neighbours_are_read(house: House) -> None:
+    """It kills the process of all indexers: each of these takes what it had in hand for suspect, too."""
+    topics = Topics(house, 3, "deadly")
+    house.fail_at("deadly", crash_marker="KILLER")
+    topics.produce()
+    house.produce(topics.names[0], [b'{"time": "2025-06-01T00:00:00Z", "n": -1, "category": "KILLER"}'])
+    topics.produce()
+    spec = house.kafka_spec(topics.names[0], "deadly")
+    del spec["ioConfig"]["topic"]
+    spec["ioConfig"] |= {"topicPattern": "deadly-.*", "smallTopicRate": 20, "period": "PT2S"}
+    house.supervise(spec)
+    topics.stored()
+    wait_for("the record is quarantined", lambda: house.totals("deadly")["unparseable"] == 1, 180)
+    house.rest()
+    assert check_exactly_once(house, "deadly", range(topics.produced))["unparseable"] == 1
+
+
 def pattern_spec(house: House, topic: str) -> dict[str, object]:
     """Of all topics that are called as this one is, but for the number."""
     spec = house.kafka_spec(topic, STEM)
