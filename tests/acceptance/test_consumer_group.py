@@ -23,7 +23,7 @@ def test_indexers_are_added_and_removed_and_killed(house: House) -> None:
     """
     topic = house.topic()
     house.produce(topic, numbered(0, RECORDS))
-    supervisor = house.supervise(house.kafka_spec(topic, taskCount=2, assignment="consumer_group"))
+    supervisor = house.supervise(house.kafka_spec(topic, taskCount=2, assignment="consumer_group", period="PT2S"))
     published(house, topic, RECORDS)
     check_exactly_once(house, topic, range(RECORDS))
     task = house.running_task(topic)

@@ -31,7 +31,7 @@ def test_offsets_that_are_gone_and_records_that_are_too_large(house: House) -> N
     """
     topic = house.topic(partitions=1)
     house.produce(topic, [*numbered(0, 2000), *([POISON] * POISONED)])
-    supervisor = house.supervise(house.kafka_spec(topic, taskCount=3))
+    supervisor = house.supervise(house.kafka_spec(topic, taskCount=3, period="PT2S"))
     published(house, topic, 2000)
     task = house.running_task(topic)
     indexers = house.sql("SELECT number FROM tasks_indexer WHERE task_id = %s", task)

@@ -45,7 +45,7 @@ def test_an_operator_sees_a_failed_broker_at_home_finds_the_cause_and_mends_it(p
     topic = stack.topic("ways")
     stack.produce(topic, numbered(0, 200))
     connection = make_connection(stack, stack.bootstrap)
-    spec: dict[str, Any] = stack.kafka_spec(topic)
+    spec: dict[str, Any] = stack.kafka_spec(topic, period="PT2S")  # a few of these until it is called failed, or well
     del spec["ioConfig"]["consumerProperties"]
     spec["ioConfig"]["connection"] = connection
     stack.supervise(spec)
