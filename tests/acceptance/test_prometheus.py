@@ -90,7 +90,7 @@ def prometheus(programs: Path, house: House, tmp_path_factory: pytest.TempPathFa
 def test_it_scrapes_the_stack_and_an_alert_goes_off(house: House, prometheus: Prometheus) -> None:
     """A supervisor of a topic that does not exist: the state arrives as a metric, and the rule of its health waits."""
     name = "without-topic"
-    house.api("POST", "/druid/indexer/v1/supervisor", house.kafka_spec("no-such-topic", name))
+    house.api("POST", "/druid/indexer/v1/supervisor", house.kafka_spec("no-such-topic", name, period="PT2S"))
     wait_for("both jobs are up", lambda: len(prometheus.query('up{job=~"headgate.*"} == 1')) == 2, 60)
     wait_for("its state is scraped", lambda: prometheus.query(f'headgate_supervisor_state{{supervisor="{name}"}}'), 60)
     wait_for(

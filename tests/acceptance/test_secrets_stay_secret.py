@@ -130,7 +130,7 @@ def told(house: House) -> dict[str, str]:
     reading = {"bootstrap.servers": house.bootstrap, **KEYS, **JAAS}
     task = house.submit(house.spec(topic, consumerProperties=reading, idleConfig={"enabled": False}))
     refused = house.topic("refused", 1)
-    spec = house.spec(refused, consumerProperties={**reading, "security.protocol": "SASL_PLAINTEXT"})
+    spec = house.spec(refused, consumerProperties={**reading, "security.protocol": "SASL_PLAINTEXT"}, period="PT2S")
     spec["ioConfig"]["inputFormat"] = _with_registry()
     supervisor = house.supervise(spec)
     in_vain = house.submit({**spec, "ioConfig": {**spec["ioConfig"], "idleConfig": {"enabled": False}}})
