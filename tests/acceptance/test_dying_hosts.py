@@ -24,6 +24,7 @@ from tests.support.house import House, lives
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import lane_spec
 from tests.support.records import Endless, published, published_rows
+from tests.support.services import start_all, stop_all
 from tests.support.waiting import PATIENCE, wait_for
 
 NAMES = ("one", "two", "three")
@@ -59,22 +60,16 @@ def _read_pid(path: Path) -> Any:
 @pytest.fixture
 def hosts(house: House) -> Iterator[dict[str, Host]]:
     """All three, instead of the house's own worker; two beats send each job twice."""
-    house.beat.stop()
-    house.worker.stop()
+    stop_all(house.beat, house.worker)
     found = {name: Host(house, name) for name in NAMES}
     beats = [apps.Beat(house.home, house.environment, name=f"beat-{n}") for n in (1, 2)]
     services = [*(host.worker for host in found.values()), *beats]
-    for service in services:
-        service.start()
-    for service in services:
-        service.wait_ready()
+    start_all(*services)
     yield found
-    for service in services:
-        service.stop()
+    stop_all(*services)
     for host in found.values():
         host.kill_applications()
-    house.beat.restart()
-    house.worker.restart()
+    start_all(house.worker, house.beat)
 
 
 class Silence:

@@ -14,6 +14,7 @@ import pytest
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, Stream, numbered, published, published_rows
+from tests.support.services import restart_all
 from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
@@ -124,8 +125,7 @@ def test_worker_and_web_and_kafka_restart(house: House) -> None:
     published(house, topic, RECORDS + 1_000)
     for app in (house.beat, house.worker, house.web):
         app.kill()
-    for app in (house.beat, house.worker, house.web):
-        app.restart()
+    restart_all(house.web, house.worker, house.beat)
     records = stream.finish()
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))

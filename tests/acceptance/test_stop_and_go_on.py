@@ -17,6 +17,7 @@ from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import lane_spec
 from tests.support.records import Endless, published
+from tests.support.services import start_all
 from tests.support.waiting import wait_for
 
 IDLE = {"inactiveAfterMillis": 5000}
@@ -41,8 +42,7 @@ def stopped_as_by_the_launcher(house: House) -> Iterator[None]:
         house.stop_applications()
         yield
     finally:
-        house.beat.restart()
-        house.worker.restart()
+        start_all(house.worker, house.beat)
 
 
 @pytest.mark.timeout(900)

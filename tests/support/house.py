@@ -28,6 +28,7 @@ from tests.support import undertaker
 from tests.support.broker import BROKER, Broker
 from tests.support.fault_proxy import FaultProxy
 from tests.support.quick_kafka import Kafka
+from tests.support.services import restart_all, start_all
 from tests.support.waiting import PATIENCE, wait_for
 
 T = TypeVar("T")
@@ -108,10 +109,7 @@ class House(Broker):
         self.web = apps.Web(self.home, self.environment, port=port)
         self.worker = apps.Worker(self.home, self.environment)
         self.beat = apps.Beat(self.home, self.environment)
-        for app in (self.web, self.worker, self.beat):
-            app.start()
-        for app in (self.web, self.worker, self.beat):
-            app.wait_ready()
+        start_all(self.web, self.worker, self.beat)
         self.username, self.password = apps.LOGIN_USER, apps.login_password(self.home)
         self._http = httpx2.Client(base_url=self.web.url, timeout=30.0, trust_env=False)
         answer = self._http.post("/api/v1/auth/login/", auth=(self.username, self.password)).raise_for_status()
@@ -136,14 +134,12 @@ class House(Broker):
             self.kill_application(application)
         self.environment.clear()
         self.environment.update(environment)  # theirs too: they hold this very one
-        for app in (self.web, self.worker, self.beat):
-            app.restart()
+        restart_all(self.web, self.worker, self.beat)
 
     def start_again(self) -> list[str]:
         """Starts those of the control plane's processes that have ended; their names."""
         ended = [app for app in (self.web, self.worker, self.beat) if not app.running]
-        for app in ended:
-            app.start().wait_ready()
+        start_all(*ended)
         return [app.name for app in ended]
 
     @property
