@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from typing import Any, TypeVar
 
@@ -30,10 +30,12 @@ def ask_all(
         pool.shutdown(wait=within_s is None, cancel_futures=True)
 
 
-def ask_in_groups(ask: Callable[[Q], A], questions: Iterable[Q], most: int) -> Iterator[list[tuple[Q, A | Exception]]]:
-    """As ``ask_all``, with all that has come in since the last group, ``most`` answers at most: to treat them at once.
+def ask_in_groups(
+    ask: Callable[[Q], A], questions: Iterable[Q], most: int
+) -> Generator[list[tuple[Q, A | Exception]], None, None]:
+    """The answers in groups, to treat them at once: all that have come since the last group, ``most`` at most.
 
-    A slow answer keeps no other one waiting.
+    A slow answer keeps no other one waiting. Problems: as in ``ask_all``.
     """
     with ThreadPoolExecutor(AT_ONCE, "question") as pool:
         futures = {pool.submit(ask, question): question for question in questions}

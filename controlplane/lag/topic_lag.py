@@ -68,11 +68,11 @@ def record_lag(
 
 @dataclass(frozen=True)
 class Reader:
-    """Who reads a topic, and what Kafka said of it. ``owner``: see ``sources_of``."""
+    """Who reads a topic, and what Kafka said of it."""
 
     datasource: int
     io_config: IOConfig
-    owner: str
+    owner: str  # see ``sources_of``
     topic: TopicOffsets
 
     @property

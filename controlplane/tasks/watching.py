@@ -114,7 +114,7 @@ class ObservedTopic:
 
 
 def _observe_topics(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[list[ObservedTopic]]:
-    """As they come in."""
+    """In groups, in the order in which Kafka answers."""
     for answers in ask_in_groups(_topic_offsets, tasks, GROUP):
         yield [_observed(task, spec, answer) for (task, spec), answer in answers]
 
@@ -184,7 +184,7 @@ def _compare(observed: ObservedTopic, known: KnownReader | None, own_ids: Set[st
 
 
 def _is_news(observation: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """The same is written now and then: it says when that was seen."""
+    """Also what has not changed for a while: pages show when it was seen."""
     seen_at = before.get("observed_at")
     if seen_at is None or {**observation, "observed_at": seen_at} != before:
         return True

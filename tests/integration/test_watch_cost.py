@@ -107,7 +107,8 @@ def test_what_has_not_changed_is_written_now_and_then(cast: Cast, statements: Ca
     assert key is not None
     asked = statements(readers(cast, 1))
     assert not [query for query in asked if "UPDATE tasks_task" in query]
-    key_at, _ = key.observed_at, key.refresh_from_db()
+    key_at = key.observed_at
+    key.refresh_from_db()
     assert (seen_at(), key.observed_at) == (at, key_at)
     task = Task.objects.get(pk="watched-0")
     task.observation["observed_at"] = (at - SAME_AGAIN_AFTER).isoformat()
