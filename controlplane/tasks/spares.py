@@ -116,7 +116,8 @@ def hand_over(version: str, target: Path, order: SpareOrder) -> bool:
             continue
         with lock(folder) as is_free:
             identity = process_in(folder)
-            if not is_free or identity is None or not identity.find():
+            # It may have been handed over since the look above: then the link leads to a task's folder.
+            if not is_free or folder.is_symlink() or identity is None or not identity.find():
                 continue
             try:
                 orders = os.open(folder / ORDERS, os.O_WRONLY | os.O_NONBLOCK)

@@ -180,6 +180,29 @@ def test_two_launchers_never_give_two_tasks_to_one(cast: Cast) -> None:
     says(task, f"serves {task}")
 
 
+def test_one_that_is_handed_over_while_another_launcher_looks_is_not_given_away_again(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one has seen a folder, and not yet locked it; the spare has not yet read its order."""
+    folder, original = ready_spare(), spares.record_of
+    process = process_of(folder)
+    version, root = launcher.spare_version(), folder.parent.parent
+    first, second = (SpareOrder(task_id=name, token="t") for name in ("first", "second"))
+
+    def record_of(folder: Path) -> tuple[str, float]:
+        monkeypatch.setattr(spares, "record_of", original)
+        record = original(folder)
+        assert spares.hand_over(version, root / "first", first)
+        return record
+
+    monkeypatch.setattr(spares, "record_of", record_of)
+    process.suspend()
+    assert not spares.hand_over(version, root / "second", second)
+    assert not (root / "second").exists()
+    process.resume()
+    says("first", "serves first")
+
+
 @pytest.mark.parametrize(
     "fields",
     [
