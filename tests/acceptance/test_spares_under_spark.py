@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
+
+import pytest
 
 from controlplane.common.applications import process_in
+from tests.acceptance import test_batch as batches
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import numbered, published
@@ -53,3 +57,25 @@ def test_a_task_is_served_by_one_that_waited_and_by_a_new_one_when_that_was_kill
         assert house.application_pid(task) != identity.pid
         assert SERVED not in log_of(house, task)
         check_exactly_once(house, topic, range(2_000))
+
+
+@pytest.mark.timeout(600)
+def test_a_small_batch_begins_in_one_that_waited_and_again_as_its_spec_has_it(house: House, tmp_path: Path) -> None:
+    """Its first Spark task kills itself, and a spare's Spark tries nothing twice. A replay has the next one."""
+    name, killed = house.make_topic("spare-batch"), tmp_path / "killed"
+    bad = batches.write_some_late(house, name, "0.csv", batches.table(1, 400))
+    document = batches.spec(house, name)
+    document["spec"]["tuningConfig"] = {"type": "index_parallel"}
+    house.fail_at(f"{name}/batch", read=f"once:{killed}:kill")
+    with house.set_up_with(HEADGATE_SPARE_APPLICATIONS="1"):
+        for post, rows in (
+            (lambda: house.submit(document), 400 - len(bad)),
+            (lambda: batches.replay(house, name), 400),
+        ):
+            wait_for("a spare waits", lambda: waiting_spares(house), 120)
+            task = post()
+            house.ended(task)
+            assert SERVED in log_of(house, task)
+            assert len(batches.stored(house, name)) == rows
+            if rows < 400:
+                assert killed.exists() and "Spark starts again" in log_of(house, task)
