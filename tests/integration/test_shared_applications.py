@@ -235,7 +235,6 @@ def test_one_that_closes_at_this_moment_takes_none_and_the_task_waits(
     task = Task.objects.get(pk="first")
     assert (task.launched_at, task.token_hash) == (None, "")
     assert shared_applications.tasks_in(folder) == []
-    monkeypatch.undo()
 
 
 def test_each_team_has_its_own(cast: Cast) -> None:
