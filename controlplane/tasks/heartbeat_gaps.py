@@ -34,7 +34,8 @@ def key_here() -> str:
 
 def _web_answers() -> bool:
     try:
-        answer = httpx2.get(f"{settings.INTERNAL_URL}/readyz", timeout=ASK_TIMEOUT_S, trust_env=False)
+        trusted = httpx2.create_ssl_context()  # with SSL_CERT_FILE, as applications have it
+        answer = httpx2.get(f"{settings.INTERNAL_URL}/readyz", timeout=ASK_TIMEOUT_S, verify=trusted, trust_env=False)
     except httpx2.HTTPError:
         return False
     return answer.status_code == 200

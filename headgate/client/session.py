@@ -73,6 +73,7 @@ class Session:
             headers={**headers, "Authorization": f"Bearer {token}"} if token else headers,
             timeout=timeout_s,
             transport=transport,
+            verify=httpx2.create_ssl_context(),  # SSL_CERT_FILE counts for every host
             trust_env=parts.hostname not in ("127.0.0.1", "localhost", "::1"),  # a proxy is for other hosts
             follow_redirects=False,
         )

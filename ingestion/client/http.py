@@ -50,6 +50,7 @@ class HttpClient:
             base_url=url,
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             timeout=timeout_s,
+            verify=httpx2.create_ssl_context(),  # SSL_CERT_FILE counts, proxies do not
             trust_env=False,
         )
 

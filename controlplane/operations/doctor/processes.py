@@ -57,10 +57,13 @@ def check_web() -> Iterator[Finding]:
     """Whether applications reach it, asked from here."""
     url = settings.INTERNAL_URL
     try:
-        status = httpx2.get(f"{url}/readyz", timeout=TIMEOUT_S, trust_env=False).status_code
+        trusted = httpx2.create_ssl_context()  # with SSL_CERT_FILE, as applications have it
+        status = httpx2.get(f"{url}/readyz", timeout=TIMEOUT_S, verify=trusted, trust_env=False).status_code
     except httpx2.HTTPError as error:
         advice = "Start the web process, or correct HEADGATE_INTERNAL_URL."
-        yield Finding(True, FAIL, f"{url} does not answer: {type(error).__name__}", advice)
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            advice = "Install your authority's certificate on this machine, or name its file in SSL_CERT_FILE."
+        yield Finding(True, FAIL, f"{url} does not answer: {error or type(error).__name__}", advice)
         return
     yield Finding(status == 400, FAIL, f"{url} refuses its own name", "Add it to HEADGATE_ALLOWED_HOSTS.")
     yield Finding(status not in (200, 400), FAIL, f"{url} answers {status}", "See the log of the web process.")
