@@ -26,6 +26,8 @@ case $role in
             --without-gossip --without-mingle "$@"
         ;;
     beat)
+        # A container has it; on a machine without one, celery would call the missing folder a corrupted schedule.
+        [ $# -gt 0 ] || mkdir -p /var/lib/headgate/beat
         exec celery -A controlplane.config beat -l info -s /var/lib/headgate/beat/schedule --pidfile= "$@"
         ;;
     migrate)

@@ -128,8 +128,13 @@ def check_spark() -> Iterator[Finding]:
             found = f"the master {part} can't be reached: {error.strerror or 'no answer'}"
             yield Finding(True, FAIL, found, "Check the address and the network.")
     if address := spark_master.alive_master():
-        document = httpx2.get(f"{address}/json/", timeout=HTTP_S, trust_env=False).json()
-        page = httpx2.get(f"{address}/", timeout=HTTP_S, trust_env=False).text
+        try:
+            document = httpx2.get(f"{address}/json/", timeout=HTTP_S, trust_env=False).json()
+            page = httpx2.get(f"{address}/", timeout=HTTP_S, trust_env=False).text
+        except httpx2.HTTPError as error:
+            found = f"the page of the master {address} does not answer: {error or type(error).__name__}"
+            yield Finding(True, FAIL, found, "Try again. If it stays, see the master's log.")
+            return
         yield from judge_master(address, document, page, ours)
     found = f"no master at {', '.join(settings.SPARK_MASTER_WEB)} is alive"
     yield Finding(not address, FAIL, found, "Start it, or correct HEADGATE_SPARK_MASTER_WEB.")
