@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,32 +50,48 @@ _HEARTBEAT = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """From which version, how long, how much."""
-    parser.add_argument("--from", dest="revision", default="HEAD", help="git revision to begin with (%(default)s)")
+    parser.add_argument("--from", dest="revision", help="git revision to begin with (before the newest migration)")
     parser.add_argument("--dwell", type=float, default=10.0, help="seconds after each step (%(default)g)")
     parser.add_argument("--rate", type=int, default=200, help="records a second to each topic (%(default)s)")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Keys as documented in benchmarks/README.md."""
-    with code_of(options.revision) as old, temporary_home() as home, kill_leftovers(home):
+    revision = options.revision or version_before()
+    with code_of(revision) as old, temporary_home() as home, kill_leftovers(home):
         prepare_classes(home.log("spark-classes"))
         os.environ["HEADGATE_CACHE_DIR"] = str(default_cache())  # old code would look in its own folder
         house = House(home, code=old)
         try:
-            return {"from": options.revision, **Upgrade(house, old, options).results()}
+            return {"from": revision or "this version", **Upgrade(house, old, options).results()}
         finally:
             house.close()
 
 
+def version_before() -> str | None:
+    """The git revision before the newest migration was added; None in a copy that lacks this history."""
+    with suppress(subprocess.CalledProcessError, FileNotFoundError):
+        added = _git("log", "-1", "--diff-filter=A", "--format=%H", "--", "*/migrations/0*.py").decode().strip()
+        return _git("rev-parse", "--verify", f"{added}^").decode().strip()
+    return None
+
+
+def _git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=PROJECT, stdout=subprocess.PIPE, check=True).stdout
+
+
 @contextmanager
-def code_of(revision: str) -> Iterator[Path]:
+def code_of(revision: str | None) -> Iterator[Path]:
     """A folder with the files of a git revision, and the packages that it needs and this one has no more.
 
-    Raises ``CalledProcessError`` when there is no such revision, or no package index.
+    Without a revision it is a copy of this version. Raises ``CalledProcessError`` when there is no such revision, or
+    no package index.
     """
     with tempfile.TemporaryDirectory(prefix="headgate-code-") as folder:
-        archive = subprocess.run(["git", "archive", revision], cwd=PROJECT, stdout=subprocess.PIPE, check=True).stdout
-        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+        if revision:
+            subprocess.run(["tar", "-x", "-C", folder], input=_git("archive", revision), check=True)
+        else:
+            shutil.copytree(PROJECT, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "node_modules"))
         pins = re.findall(
             r"^([\w.-]+)(?:\[.*\])?(==\S+)", (Path(folder) / "requirements.txt").read_text(), re.MULTILINE
         )
