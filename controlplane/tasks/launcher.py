@@ -137,13 +137,14 @@ def _launch_shared(task: Task) -> bool | None:
             if shared_applications.may_start(team):
                 _start_shared(team, version)
                 return False
-            Task.objects.filter(pk=task.pk).update(shares_application=False)
+            Task.objects.filter(pk=task.pk).update(shares_application=False, shared_application="")
             return None
         claimed = _claimed(task.pk)
         if claimed is None:
             return False
         order = SpareOrder(task_id=task.pk, token=new_token(claimed))
         if shared_applications.hand_over(application, folder_of(task.pk), order):
+            Task.objects.filter(pk=task.pk).update(shared_application=application.name)
             return True
     unclaim(task)
     return False

@@ -132,6 +132,8 @@ class Task(models.Model):
     slots = models.IntegerField(default=0)
     # It is to be served, or is, by an application that serves others, too: see tasks.shared_applications.
     shares_application = models.BooleanField(default=False, db_default=False)
+    # By which of them it is served; empty before that, and of a task that has its own.
+    shared_application = models.CharField(max_length=100, blank=True, default="", db_default="")
     token_hash = models.CharField(max_length=64, blank=True)
     submitted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField()

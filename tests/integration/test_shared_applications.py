@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from controlplane.common import applications
@@ -25,7 +26,7 @@ from controlplane.tasks import host_rounds, launcher, lifecycle, shared_applicat
 from controlplane.tasks.models import Status, Task
 from ingestion.specs.messages.spare import TASKS, SpareOrder
 from tests.integration.test_supervisor_services import side_by_side
-from tests.support.django_cast import Cast
+from tests.support.django_cast import Cast, browsing_as
 from tests.support.waiting import wait_for
 
 # What the shared application does, and what one does that was started for one task, both without Spark.
@@ -281,6 +282,17 @@ def test_one_that_hangs_is_killed_with_all_its_tasks(cast: Cast) -> None:
     gone(process.pid)
 
 
+def test_a_task_says_which_application_it_shares(cast: Cast, clients: dict[str, Client]) -> None:
+    folder = started(cast)
+    pages, api = browsing_as(cast, "viewer"), clients["viewer"]
+    assert b"data-shared-application" not in pages.get("/tasks/first/").content
+    assert api.get("/api/v1/tasks/first/").json()["shared_application"] == ""
+    launched(cast, "first", "second")
+    for name in ("first", "second"):
+        assert f"data-shared-application>{folder.name}<".encode() in pages.get(f"/tasks/{name}/").content
+        assert api.get(f"/api/v1/tasks/{name}/").json()["shared_application"] == folder.name
+
+
 def test_where_none_can_start_a_task_has_its_own(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -294,7 +306,8 @@ def test_where_none_can_start_a_task_has_its_own(
     monkeypatch.setattr(launcher, "_submit_command", command)
     assert launcher.launch("first")
     wait_for("it runs alone", lambda: "started for first" in log_of("first"))
-    assert not Task.objects.get(pk="first").shares_application
+    alone = Task.objects.get(pk="first")
+    assert (alone.shares_application, alone.shared_application) == (False, "")
     assert shared_applications.folders() == []
 
 

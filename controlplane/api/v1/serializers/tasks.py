@@ -46,6 +46,9 @@ class TaskSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     launched_at = serializers.DateTimeField(allow_null=True)
     host = serializers.CharField(help_text="The host on which it was launched. Empty before that.")
+    shared_application = serializers.CharField(
+        help_text="The application that it shares with other small topics. Empty if it has its own."
+    )
     started_at = serializers.DateTimeField(allow_null=True)
     last_heartbeat_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
