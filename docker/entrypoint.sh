@@ -22,7 +22,7 @@ case $role in
             --timeout-graceful-shutdown 10 --no-access-log --no-proxy-headers "$@"
         ;;
     worker)
-        exec celery -A controlplane.config worker --pool prefork --concurrency 2 -l info -n worker@%h \
+        exec celery -A controlplane.config worker --pool prefork --concurrency 2 -l info -n "worker@${HEADGATE_HOST_NAME:-%h}" \
             --without-gossip --without-mingle "$@"
         ;;
     beat)

@@ -168,7 +168,8 @@ class Worker(Celery):
 
     def _arguments(self) -> list[str]:
         pool = ["worker", "--pool", "prefork", "--concurrency", str(self._concurrency), "-l", "info"]
-        return [*pool, "-n", f"{self.name}@%h", "--without-gossip", "--without-mingle"]
+        host = self._environment.get("HEADGATE_HOST_NAME") or "%h"
+        return [*pool, "-n", f"{self.name}@{host}", "--without-gossip", "--without-mingle"]
 
 
 class Beat(Celery):
