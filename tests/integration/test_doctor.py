@@ -190,13 +190,15 @@ def test_workers_by_what_they_answer() -> None:
     both = {"w1": ["celery"], "w2": ["celery"]}
     [good] = run_one("workers", lambda: processes.judge_workers(["celery"], both, {"celery": 3}))
     assert good.state == OK and "w1, w2" in good.found
-    assert states(processes.judge_workers(["celery"], {}, {})) == [FAIL]
+    [none] = run_one("workers", lambda: processes.judge_workers(["celery"], {}, {}))
+    assert (none.state, none.advice) == (FAIL, "Start a worker: docker/entrypoint.sh worker.")
 
 
 def test_beat_by_the_jobs_that_come() -> None:
     before, after = {"w": {"total": {"watch": 7}}}, {"w": {"total": {"watch": 9, "run": 1}}}
     assert states(processes.judge_beat(before, after, 0)) == [OK]
-    assert states(processes.judge_beat(before, before, 0)) == [FAIL]
+    [none] = run_one("beat", lambda: processes.judge_beat(before, before, 0))
+    assert (none.state, none.advice) == (FAIL, "Start beat: docker/entrypoint.sh beat.")
     assert states(processes.judge_beat({}, {}, 3)) == [OK]  # jobs come, but nobody does them
     assert states(processes.judge_beat(before, {}, 0)) == [FAIL]  # the worker has gone meanwhile
 

@@ -95,7 +95,7 @@ def judge_workers(
     queues: Sequence[str], consumed: Mapping[str, Sequence[str]], lengths: Mapping[str, int]
 ) -> Iterator[Finding]:
     """``consumed``: of each worker that answers, its queues. ``lengths``: jobs that wait, by queue."""
-    yield Finding(not consumed, FAIL, "none answers", "Start a worker: celery -A controlplane.config worker.")
+    yield Finding(not consumed, FAIL, "none answers", "Start a worker: docker/entrypoint.sh worker.")
     nobody = ", ".join(q for q in queues if not any(q in names for names in consumed.values()))
     advice = "Start a worker for it: -Q with its name."
     yield Finding(consumed and nobody, FAIL, f"nobody consumes {nobody}", advice)
@@ -109,7 +109,7 @@ def judge_beat(before: Stats, after: Stats, grown: int) -> Iterator[Finding]:
     """By the jobs that workers have done in ``BEAT_S``, and by how many more wait."""
     both = before.keys() & after.keys()
     done = sum(sum(after[w]["total"].values()) - sum(before[w]["total"].values()) for w in both)
-    jobs, advice = max(0, done) + max(0, grown), "Start beat: celery -A controlplane.config beat."
+    jobs, advice = max(0, done) + max(0, grown), "Start beat: docker/entrypoint.sh beat."
     yield Finding(not jobs, FAIL, f"no job came in {BEAT_S:g} s", advice, "beat")
     yield Finding(True, OK, f"{jobs} jobs came in {BEAT_S:g} s", check="beat")
 
