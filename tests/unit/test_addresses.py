@@ -105,6 +105,15 @@ def test_row_3_other_ways_to_write_loopback(host: str) -> None:
         PRODUCTION.resolve(host, 9092)
 
 
+def test_a_refusal_names_the_setting_that_changes_it() -> None:
+    with pytest.raises(AddressRefused) as of_headgate:
+        PRODUCTION.check("kafka", "127.0.0.1", 9092)
+    assert str(of_headgate.value).endswith("may not connect to it unless HEADGATE_ALLOWED_NETWORKS names its network")
+    with pytest.raises(AddressRefused) as of_the_operator:
+        policy(denied="10.0.0.0/8").check("kafka", "10.1.2.3", 9092)
+    assert str(of_the_operator.value).endswith("HEADGATE_DENIED_NETWORKS denies: Headgate may not connect to it")
+
+
 def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """A resolver that gives these addresses, one list a question; returns the hosts it is asked for."""
     asked: list[str] = []

@@ -97,7 +97,8 @@ class AddressPolicy(BaseModel):
         reason = self.refusal(address, port)
         if reason:
             shown = host if host == address else f"{host} ({address})"
-            raise AddressRefused(f"{shown} {reason}: Headgate may not connect to it")
+            way = "" if "HEADGATE_" in reason else " unless HEADGATE_ALLOWED_NETWORKS names its network"
+            raise AddressRefused(f"{shown} {reason}: Headgate may not connect to it{way}")
 
     def _refusal(self, address: Address) -> str:
         rules = [
