@@ -301,7 +301,7 @@ def _quarantining(facts: HealthFacts) -> Health | None:
 
 
 def _pace_and_action(facts: HealthFacts, lag: LagTrend, trend: Trend) -> tuple[str, str]:
-    rows = f"{lag.records_per_s or 0:,.0f} records per second"
+    rows = f"{count(round(lag.records_per_s or 0), 'record')} per second"
     left = time_left(lag) if trend == Trend.SHRINKING else None
     if left is not None:
         pace = "" if lag.is_too_new or not lag.records_per_s else f" at {rows}"
@@ -315,7 +315,8 @@ def _pace_and_action(facts: HealthFacts, lag: LagTrend, trend: Trend) -> tuple[s
             else ("and nothing is stored: no task runs.", "")
         )
     direction = "and growing" if trend == Trend.GROWING else "and not changing"
-    pace = f"{direction}: its {indexer_count(facts.indexers)} store {rows}."
+    verb = "stores" if facts.indexers == 1 else "store"
+    pace = f"{direction}: its {indexer_count(facts.indexers)} {verb} {rows}."
     if facts.scales_itself:
         return f"{pace} Its autoscaler may add indexers.", "If it has reached taskCountMax, raise that."
     return pace, "Scale it up, or check its tasks."

@@ -105,7 +105,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         },
         Kind.NEEDS_ATTENTION,
         Code.BEHIND,
-        ["90,000 offsets behind for 48 min, and growing", "store 1,000 records per second", "fill 2,100,000 offsets."],
+        ["90,000 offsets behind for 48 min, and growing", "stores 1,000 records per second", "fill 2,100,000 offsets."],
     ),
     (
         "its backfill has just read all, and its lag was last seen before",
@@ -185,6 +185,13 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Kind.NEEDS_ATTENTION,
         Code.BEHIND,
         ["90,000 offsets behind for 48 min", "growing", "its 2 indexers store 1,000 records per second", "Scale it up"],
+    ),
+    (
+        "one indexer falls behind",
+        {"lag": replace(GROWING, records_per_s=1.0), "behind_since": EARLIER, "indexers": 1},
+        Kind.NEEDS_ATTENTION,
+        Code.BEHIND,
+        ["growing", "its 1 indexer stores 1 record per second", "Scale it up"],
     ),
     (
         "what came in a burst and is read off now does not grow, though more waits than five minutes ago",
