@@ -4,7 +4,7 @@ set -eu
 
 role=${1:-web}
 case $role in
-    web | worker | beat | migrate | manage | spark-master | spark-worker) [ $# -eq 0 ] || shift ;;
+    web | worker | beat | migrate | manage | spark-master | spark-worker | driver | executor) [ $# -eq 0 ] || shift ;;
 esac
 
 case $role in
@@ -43,6 +43,25 @@ case $role in
         ;;
     spark-worker)
         exec spark-class org.apache.spark.deploy.worker.Worker --webui-port 8081 "$@"
+        ;;
+    driver)
+        # Spark on Kubernetes starts its pods with these two words: see docs/reference/spark.md.
+        exec spark-submit --conf "spark.driver.bindAddress=$SPARK_DRIVER_BIND_ADDRESS" --deploy-mode client "$@"
+        ;;
+    executor)
+        jars=$(python -c 'import importlib.util as u; print(u.find_spec("pyspark").submodule_search_locations[0])')/jars
+        # Each option of its Java is in a variable of its own.
+        number=0
+        while eval "option=\${SPARK_JAVA_OPT_$number-}" && [ -n "$option" ]; do
+            set -- "$@" "$option"
+            number=$((number + 1))
+        done
+        exec java "$@" "-Xms$SPARK_EXECUTOR_MEMORY" "-Xmx$SPARK_EXECUTOR_MEMORY" \
+            -cp "$SPARK_CONF_DIR:${SPARK_CLASSPATH:+$SPARK_CLASSPATH:}$jars/*" \
+            org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --driver-url "$SPARK_DRIVER_URL" \
+            --executor-id "$SPARK_EXECUTOR_ID" --cores "$SPARK_EXECUTOR_CORES" --app-id "$SPARK_APPLICATION_ID" \
+            --hostname "$SPARK_EXECUTOR_POD_IP" --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" \
+            --podName "$SPARK_EXECUTOR_POD_NAME"
         ;;
     *)
         exec "$@"

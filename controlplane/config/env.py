@@ -15,6 +15,7 @@ from ingestion.specs.inputs.input_source import spec_location
 from ingestion.specs.kafka.addresses import AddressPolicy
 
 YARN = "yarn"
+KUBERNETES = "k8s://"
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -93,8 +94,8 @@ def choice(name: str, *values: str) -> str:
 def internal_url(master: str) -> str:
     """Where applications reach the control plane: not on loopback when they run on other machines."""
     value = text("HEADGATE_INTERNAL_URL", "http://127.0.0.1:8000")
-    host = urlsplit(value).hostname or ""
-    if master == "local" or not is_loopback(host) or all(map(is_loopback, hosts_of(master))):
+    host, hosts = urlsplit(value).hostname or "", hosts_of(master)
+    if master == "local" or not is_loopback(host) or (hosts and all(map(is_loopback, hosts))):
         return value
     raise EnvironmentProblem(
         f"HEADGATE_INTERNAL_URL is {value}, but executors run on the machines of {master}: on each of them, {host} is "
@@ -102,10 +103,26 @@ def internal_url(master: str) -> str:
     )
 
 
+def spark_master() -> str:
+    """Where Spark's applications run: ``local``, a standalone master, ``yarn``, or Kubernetes' API server."""
+    value = text("HEADGATE_SPARK_MASTER", "local")
+    if value.startswith(KUBERNETES) and not re.fullmatch(r"k8s://https?://[^/\s?#@]+/?", value):
+        raise EnvironmentProblem(
+            f"HEADGATE_SPARK_MASTER is {value}. For Kubernetes, give the whole address of its API server, such as "
+            "k8s://https://kubernetes.default.svc or k8s://https://host:6443"
+        )
+    return value.removesuffix("/")
+
+
+def has_own_drivers(master: str) -> bool:
+    """Whether all drivers run there, and Spark makes a secret for each application."""
+    return master == YARN or master.startswith(KUBERNETES)
+
+
 def spark_secret(master: str) -> str:
     """What Spark's master and workers ask applications for; empty for none."""
     value = text("HEADGATE_SPARK_SECRET", "")
-    if master == YARN:
+    if has_own_drivers(master):
         return ""  # Spark makes one for each application
     if value or master == "local" or flag("HEADGATE_ALLOW_OPEN_SPARK"):
         return value
@@ -117,15 +134,15 @@ def spark_secret(master: str) -> str:
 
 
 def deploy_mode(master: str) -> str:
-    """Where drivers run: ``client`` or ``cluster``; on YARN there alone."""
-    modes = ("cluster", "client") if master == YARN else ("client", "cluster")
+    """Where drivers run: ``client`` or ``cluster``; on YARN and Kubernetes there alone."""
+    modes = ("cluster", "client") if has_own_drivers(master) else ("client", "cluster")
     mode = choice("HEADGATE_SPARK_DEPLOY_MODE", *modes)
-    if master == YARN and mode == "client":
+    if has_own_drivers(master) and mode == "client":
         raise EnvironmentProblem(
-            "HEADGATE_SPARK_DEPLOY_MODE is client, but HEADGATE_SPARK_MASTER is yarn. Headgate runs drivers on YARN "
+            f"HEADGATE_SPARK_DEPLOY_MODE is client, but HEADGATE_SPARK_MASTER is {master}. Headgate runs drivers there "
             "in cluster mode only: unset HEADGATE_SPARK_DEPLOY_MODE, or set it to cluster"
         )
-    if mode == "client" or master == YARN or master.startswith("spark://"):
+    if mode == "client" or has_own_drivers(master) or master.startswith("spark://"):
         return mode
     raise EnvironmentProblem(
         f"HEADGATE_SPARK_DEPLOY_MODE is cluster, but HEADGATE_SPARK_MASTER is {master}: there is no cluster for "
@@ -146,6 +163,8 @@ def hadoop_conf_dir(master: str) -> str:
 
 def spark_master_web(master: str) -> list[str]:
     """Where the master, or each of several, answers with JSON: where its page is unless that was moved."""
+    if master.startswith(KUBERNETES):
+        return [master.removeprefix(KUBERNETES)]
     addresses = words("HEADGATE_SPARK_MASTER_WEB")
     if master == YARN and not addresses:
         raise EnvironmentProblem(
@@ -156,7 +175,12 @@ def spark_master_web(master: str) -> list[str]:
 
 
 def hosts_of(master: str) -> list[str]:
-    """The hosts of a Spark master's address: of spark://a:7077,b:7077 both. Of YARN those of ResourceManagers."""
+    """The hosts of a Spark master's address: of spark://a:7077,b:7077 both. Of YARN those of ResourceManagers.
+
+    None of Kubernetes: a pod is a host of its own, wherever the API server is.
+    """
+    if master.startswith(KUBERNETES):
+        return []
     if master == YARN:
         return [urlsplit(address).hostname or "" for address in words("HEADGATE_SPARK_MASTER_WEB")]
     parts = master.partition("://")[2].split(",")

@@ -299,7 +299,9 @@ TASK_DIR = Path(env.text("HEADGATE_TASK_DIR", str(BASE_DIR / ".headgate" / "task
 # What tells this host from others on which workers run.
 HOST_NAME = env.word("HEADGATE_HOST_NAME", host_name())
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")
-SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")
+SPARK_MASTER = env.spark_master()
+# Where Kubernetes puts what a pod's own service account may show to the API server.
+KUBERNETES_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 HADOOP_CONF_DIR = env.hadoop_conf_dir(SPARK_MASTER)
 SPARK_MASTER_WEB = env.spark_master_web(SPARK_MASTER)
 SPARK_SECRET = env.spark_secret(SPARK_MASTER)

@@ -22,7 +22,9 @@ class Driver:
     """A driver that runs, or ran, on the cluster."""
 
     state: str  # SUBMITTED while it waits for a core
-    worker_web: str = ""  # the page of the worker that has it, or that of its container
+    worker_web: str = ""  # the page of the worker that has it, or that of its container; on Kubernetes that one's name
+    reason: str = ""  # why it waits or has ended, as the manager says
+    cannot_start: bool = False  # it waits for what people must mend
 
     @property
     def has_ended(self) -> bool:
@@ -38,6 +40,7 @@ class Cluster:
     worker_mb: int = 0  # of the largest worker
     applications: Sequence[Application] = ()  # those that have not ended
     drivers: Mapping[str, Driver] = field(default_factory=dict)  # by id, also some that have ended
+    knows_cores: bool = True  # else ``cores``, ``used`` and ``applications`` say nothing
 
     @property
     def free(self) -> int:

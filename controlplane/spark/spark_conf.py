@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from django.conf import settings
 
-from controlplane.spark import shipping, yarn
+from controlplane.spark import kubernetes, shipping, yarn
 from ingestion.specs.tasks.batch import parse_batch_spec
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
@@ -66,7 +66,7 @@ def submit_conf(task: SubmittableTask) -> dict[str, str]:
         _COMPRESSED_CHUNKS if task.is_batch else {}
     )
     preferred = {name: value for name, value in defaults.items() if name not in overrides}
-    return {**preferred, **_required(task.pk, _failures(task), reuse=task.is_batch), **_file_conf(overrides)}
+    return {**preferred, **_required(task.pk, _failures(task), reuse=task.is_batch), **_file_conf(task.pk, overrides)}
 
 
 def _failures(task: SubmittableTask) -> int:
@@ -81,7 +81,7 @@ def resident_conf(name: str, slots: int) -> dict[str, str]:
     return {
         **{name: value for name, value in defaults.items() if name not in overrides},
         **_required(name),
-        **_file_conf(overrides),
+        **_file_conf(name, overrides),
     }
 
 
@@ -133,14 +133,25 @@ def on_yarn() -> bool:
     return bool(settings.SPARK_MASTER == yarn.MASTER)
 
 
+def on_kubernetes() -> bool:
+    """Whether drivers and executors are pods."""
+    return bool(settings.SPARK_MASTER.startswith(kubernetes.MASTER))
+
+
+def kubernetes_api() -> kubernetes.Api:
+    """Where their pods are asked for."""
+    return kubernetes.Api.of(operator_conf())
+
+
 def drivers_on_cluster() -> bool:
     """Whether drivers, too, run on the cluster."""
     return bool(settings.SPARK_DEPLOY_MODE == "cluster")
 
 
 def ships_python() -> bool:
-    """Whether executors are sent their Python: not where they are started on this machine, or have it installed."""
-    return not is_local() and settings.SPARK_PYTHON == "shipped"
+    """Whether executors are sent their Python: not where they are started on this machine, or have it installed, as in
+    an image."""
+    return not is_local() and not on_kubernetes() and settings.SPARK_PYTHON == "shipped"
 
 
 def _required(name: str, failures: int = 1, *, reuse: bool = False) -> dict[str, str]:
@@ -158,12 +169,13 @@ def _required(name: str, failures: int = 1, *, reuse: bool = False) -> dict[str,
 
 
 def _authentication() -> dict[str, str]:
-    """Nobody speaks to the application's parts who does not know its secret; locally and on YARN it is Spark's own.
+    """Nobody speaks to the application's parts who does not know its secret; locally, on YARN and on Kubernetes Spark
+    makes it.
 
     What a local one writes to disk stays on this machine, where its segments lie readable: to encrypt it cost a batch
     task a tenth of its processor time and protected nothing.
     """
-    if not is_local() and not on_yarn() and not settings.SPARK_SECRET:
+    if settings.SPARK_MASTER.startswith("spark://") and not settings.SPARK_SECRET:
         return {}
     return {
         "spark.authenticate": "true",
@@ -172,11 +184,13 @@ def _authentication() -> dict[str, str]:
     }
 
 
-def _file_conf(overrides: Mapping[str, str]) -> dict[str, str]:
+def _file_conf(name: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """The operator's, and what executors get of Python; with a driver there it comes in the driver's file.
 
     YARN hands files to the driver as well, and gives executors no environment of their machine.
     """
+    if on_kubernetes():
+        return kubernetes.conf(name, overrides)
     if on_yarn():
         return yarn.conf(overrides) | _files_on_yarn(overrides)
     if not ships_python() or drivers_on_cluster():
@@ -255,7 +269,7 @@ def _size_of_resident(slots: int, overrides: Mapping[str, str]) -> dict[str, str
 
 def _room(slots: int, cores: int) -> dict[str, str]:
     """For so many slots, in executors of so many cores, all at once."""
-    if on_yarn():
+    if on_yarn() or on_kubernetes():
         return {"spark.executor.instances": str(_executors(slots, cores))}
     return {"spark.cores.max": str(max(slots, cores))}
 

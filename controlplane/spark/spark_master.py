@@ -1,4 +1,4 @@
-"""What the master of a Spark standalone cluster, or YARN, says of its cores and of the applications that want some."""
+"""What the master of a Spark standalone cluster, YARN or Kubernetes says of its cores, applications and drivers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import httpx2
 from django.conf import settings
 from django.core.cache import cache
 
-from controlplane.spark import yarn
+from controlplane.spark import kubernetes, spark_conf, yarn
 from controlplane.spark.cluster_state import Application, Cluster, Driver
 
 _KEY = "spark.cluster"
@@ -20,7 +20,7 @@ _WAITING = "WAITING"
 
 def cluster() -> Cluster | None:
     """What the master says of its cluster now; None without a cluster, and when it does not answer."""
-    if settings.SPARK_MASTER != yarn.MASTER and not settings.SPARK_MASTER.startswith("spark://"):
+    if not settings.SPARK_MASTER.startswith((yarn.MASTER, kubernetes.MASTER, "spark://")):
         return None
     cached = cache.get(_KEY)
     if cached is None:
@@ -30,8 +30,19 @@ def cluster() -> Cluster | None:
     return cluster
 
 
+def cluster_with_cores() -> Cluster | None:
+    """The cluster, where how many cores it has is known."""
+    current = cluster()
+    return current if current is not None and current.knows_cores else None
+
+
 def has_cores(name: str) -> bool:
     """Whether the master has given an application cores: its executors run, or are being started."""
+    if spark_conf.on_kubernetes():
+        try:
+            return spark_conf.kubernetes_api().has_executors(name)
+        except (OSError, httpx2.HTTPError, ValueError, KeyError):
+            return False
     current = cluster()
     return current is not None and any(a.name == name and a.cores for a in current.applications)
 
@@ -47,14 +58,19 @@ def _query_master() -> Cluster | None:
 
 def _alive_masters() -> Iterator[tuple[str, Cluster]]:
     """Of several masters, or of several ResourceManagers of YARN, one acts."""
-    read = yarn.read_cluster if settings.SPARK_MASTER == yarn.MASTER else _read_standalone
+    read = yarn.read_cluster if spark_conf.on_yarn() else _read_standalone
+    read = _read_kubernetes if spark_conf.on_kubernetes() else read
     for address in settings.SPARK_MASTER_WEB:
         try:
             found = read(address)
-        except (httpx2.HTTPError, ValueError, KeyError, TypeError):
+        except (OSError, httpx2.HTTPError, ValueError, KeyError, TypeError):
             continue
         if found is not None:
             yield address, found
+
+
+def _read_kubernetes(_: str) -> Cluster:
+    return kubernetes.read_cluster(spark_conf.kubernetes_api())
 
 
 def _read_standalone(address: str) -> Cluster | None:

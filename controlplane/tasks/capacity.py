@@ -120,7 +120,7 @@ def crowded_out(task: Task, now: datetime) -> bool:
         return must_give_way(pool(), task.pk, now)
     if task.ended or task.without_slot_since is None or now - task.without_slot_since < settings.HANDOVER_PATIENCE:
         return False
-    cluster = spark_master.cluster()
+    cluster = spark_master.cluster_with_cores()
     return cluster is None or cluster.would_get_cores(task.pk, [t.pk for t in _predecessors(task, list(running()))])
 
 
@@ -140,7 +140,7 @@ def _waits_for_capacity(task: Task) -> bool:
 
 def shown_pool() -> Pool:
     """What there is for all: the pool if it has a limit, else the cores of Spark's cluster and who waits for one."""
-    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
+    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster_with_cores()
     if cluster is None:
         return pool()
     launched = list(running())
@@ -362,7 +362,7 @@ def _health_in_queue(task: Task, state: Pool) -> Health | None:
 
 
 def _health_without_slot(task: Task) -> Health:
-    cluster = spark_master.cluster()
+    cluster = spark_master.cluster_with_cores()
     used = f"; {cluster.used} of the cluster's {cluster.cores} cores are in use" if cluster else ""
     cause = f"Spark has no free core, or not enough memory, for it{used}. "
     if _predecessors(task, list(running())):

@@ -21,6 +21,7 @@ from controlplane.tasks.models import ClusterDriver, Status, Task
 _MARK = "Headgate submits the driver of"
 _NO_MASTER = "Its driver waits: no master of the Spark cluster says that it is ALIVE."
 _NO_YARN = "Its driver waits: no ResourceManager of YARN answers at HEADGATE_SPARK_MASTER_WEB."
+_NO_KUBERNETES = "Its driver waits: Kubernetes' API server gives no list of pods. manage.py doctor says why."
 _OUTPUT_BYTES = 65_536
 _SOON = timedelta(minutes=10)  # by then a submission has ended
 
@@ -42,7 +43,7 @@ def wait_for_master(task: Task) -> bool:
     says so."""
     if spark_master.alive_master():
         return False
-    message = _NO_YARN if spark_conf.on_yarn() else _NO_MASTER
+    message = _NO_YARN if spark_conf.on_yarn() else _NO_KUBERNETES if spark_conf.on_kubernetes() else _NO_MASTER
     Task.objects.filter(pk=task.pk, status=Status.PENDING).update(message=message)
     if task.message != message:
         notify_task_changed(task)

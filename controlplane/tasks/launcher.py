@@ -252,7 +252,7 @@ def _start_process(name: str, command: list[str], environment: dict[str, str], n
         _lower_priority(process.pid, niceness)
     applications.record_process(folder, process.pid)
     # Its parent is this process, which must wait for it: else it stays a zombie until the next launch here.
-    Thread(target=process.wait, name=f"wait for {name}", daemon=True).start()
+    Thread(target=cluster_drivers.wait_for, args=(process, command), name=f"wait for {name}", daemon=True).start()
 
 
 def _lower_priority(leader: int, niceness: int) -> None:

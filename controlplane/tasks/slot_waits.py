@@ -75,7 +75,7 @@ def _top_users(places: Mapping[str, int], names: Collection[str]) -> tuple[tuple
 
 def overlap_warning(indexers: int) -> str:
     """What a supervisor's ``indexers`` (replicas × taskCount) mean for its handovers; empty when there is room."""
-    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
+    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster_with_cores()
     size = cluster.cores if cluster else settings.WORKER_CAPACITY
     if not size or 2 * indexers <= size:
         return ""

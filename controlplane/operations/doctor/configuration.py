@@ -52,7 +52,7 @@ def _insecure() -> Iterator[Finding]:
     is_open = not valkey.password and not _is_local(valkey.hostname or "localhost")
     found = f"Valkey on {valkey.hostname} asks for no password: who reaches it can start jobs"
     yield Finding(is_open, WARN, found, "Set requirepass there and the password in HEADGATE_REDIS_URL.")
-    is_open = settings.SPARK_MASTER not in ("local", "yarn") and not settings.SPARK_SECRET
+    is_open = settings.SPARK_MASTER.startswith("spark://") and not settings.SPARK_SECRET
     yield Finding(is_open, WARN, "the Spark cluster has no secret", "Set HEADGATE_SPARK_SECRET.")
 
 

@@ -22,7 +22,7 @@ from controlplane.connections.probe_report import Clock, Failed
 from controlplane.connections.secrets import SecretsLost
 from controlplane.embedded import prerequisites
 from controlplane.operations.doctor.findings import FAIL, OK, WARN, Check, Finding
-from controlplane.spark import spark_master, yarn
+from controlplane.spark import kubernetes, spark_conf, spark_master, yarn
 from controlplane.supervisors.models import Supervisor
 from ingestion.specs.kafka.providers import Value
 from ingestion.specs.messages.deep_storage import Probed, ProbeOrder
@@ -117,6 +117,9 @@ def check_spark() -> Iterator[Finding]:
     if masters == yarn.MASTER:
         yield from _check_yarn(ours)
         return
+    if spark_conf.on_kubernetes():
+        yield from _check_kubernetes(ours)
+        return
     if not masters.startswith("spark://"):
         yield Finding(True, OK, f"{ours}; HEADGATE_SPARK_MASTER is {masters}")
         return
@@ -149,6 +152,18 @@ def _check_yarn(ours: str) -> Iterator[Finding]:
     yield Finding(True, OK, found)
 
 
+def _check_kubernetes(ours: str) -> Iterator[Finding]:
+    api = spark_conf.kubernetes_api()
+    try:
+        drivers = api.drivers()
+        spark_conf.resident_conf("doctor", 1)
+    except (OSError, httpx2.HTTPError, ValueError, KeyError) as error:
+        found = f"tasks can't run in the namespace {api.namespace} of {api.address}: {kubernetes.reason_of(error)}"
+        yield Finding(True, FAIL, found, "See Spark, On Kubernetes: the properties and rights that it needs.")
+        return
+    yield Finding(True, OK, f"{ours}; {len(drivers)} drivers have pods in the namespace {api.namespace}")
+
+
 def judge_master(address: str, document: Mapping[str, object], page: str, ours: str) -> Iterator[Finding]:
     """``document``: the master's JSON; ``page``: its HTML, which alone has its version."""
     match = re.search(r'class="version"[^>]*>\s*([^<\s]+)', page)
@@ -162,8 +177,11 @@ def judge_master(address: str, document: Mapping[str, object], page: str, ours: 
 
 def check_python() -> Iterator[Finding]:
     """Driver and executors must have the same Python: 3.11 can't unpickle what 3.12 sends."""
-    version, is_sent = f"{sys.version_info[0]}.{sys.version_info[1]}", settings.SPARK_PYTHON == "shipped"
+    version, is_sent = f"{sys.version_info[0]}.{sys.version_info[1]}", spark_conf.ships_python()
     is_local = settings.SPARK_MASTER == "local"
+    if spark_conf.on_kubernetes():
+        yield Finding(True, OK, f"{version} here; pods have that of their image")
+        return
     found = f"{version} here; HEADGATE_SPARK_PYTHON is installed, so executors have their own {sys.executable}"
     advice = "Check its version on each machine, and that the packages are alike."
     yield Finding(not is_local and not is_sent, WARN, found, advice)
