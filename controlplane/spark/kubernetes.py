@@ -209,7 +209,7 @@ def _driver(pod: Mapping[str, Any]) -> Driver:
     status, name = pod["status"], _container(pod)
     phase = status.get("phase", "Pending")
     containers = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
-    state = next((c.get("state", {}) for c in containers if c["name"] == name), {})
+    state: Mapping[str, Any] = next((c.get("state", {}) for c in containers if c["name"] == name), {})
     if (ended := state.get("terminated")) or phase in ("Succeeded", "Failed"):
         succeeded = phase == "Succeeded" or (ended is not None and ended.get("exitCode") == 0)
         return Driver("FINISHED" if succeeded else "FAILED", name if ended else "", _end_reason(status, ended or {}))

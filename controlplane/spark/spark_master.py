@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
@@ -58,8 +58,9 @@ def _query_master() -> Cluster | None:
 
 def _alive_masters() -> Iterator[tuple[str, Cluster]]:
     """Of several masters, or of several ResourceManagers of YARN, one acts."""
-    read = yarn.read_cluster if spark_conf.on_yarn() else _read_standalone
-    read = _read_kubernetes if spark_conf.on_kubernetes() else read
+    read: Callable[[str], Cluster | None] = yarn.read_cluster if spark_conf.on_yarn() else _read_standalone
+    if spark_conf.on_kubernetes():
+        read = _read_kubernetes
     for address in settings.SPARK_MASTER_WEB:
         try:
             found = read(address)

@@ -49,7 +49,7 @@ def test_beat_with_a_schedule_elsewhere_needs_no_folder(programs: Path) -> None:
 
 
 def test_a_driver_is_what_spark_has_written_down_for_it(programs: Path) -> None:
-    """As Spark 4.2 calls it in the pod that it makes: see tests/integration/deep/test_kubernetes_submission.py."""
+    """Spark 4.2 calls it so in the pod that it makes: see tests/integration/deep/test_kubernetes_submission.py."""
     given = (
         "--properties-file",
         "/opt/spark/conf/spark.properties",

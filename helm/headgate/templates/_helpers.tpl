@@ -17,16 +17,22 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
-{{- /* What all pods share, of a pod's spec. */ -}}
-{{- define "headgate.pod" -}}
-automountServiceAccountToken: false
-enableServiceLinks: false
-{{- with .root.Values.image.pullSecrets }}
-imagePullSecrets:
-  {{- range . }}
-  - name: {{ . }}
-  {{- end }}
+{{- /* Whether drivers and executors are pods: empty if not. */ -}}
+{{- define "headgate.onKubernetes" -}}
+{{- if hasPrefix "k8s://" .Values.spark.master }}yes{{ end -}}
 {{- end }}
+
+{{- /* Whether a part asks Kubernetes' API server for them. */ -}}
+{{- define "headgate.asksKubernetes" -}}
+{{- if has .part (list "web" "worker") }}{{ include "headgate.onKubernetes" .root }}{{ end -}}
+{{- end }}
+
+{{- define "headgate.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- /* Who runs in a pod, and may do no more. */ -}}
+{{- define "headgate.user" -}}
 securityContext:
   runAsNonRoot: true
   runAsUser: 10001
@@ -34,6 +40,29 @@ securityContext:
   fsGroup: 10001
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "headgate.containerUser" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- /* What all pods share, of a pod's spec. */ -}}
+{{- define "headgate.pod" -}}
+automountServiceAccountToken: {{ not (empty (include "headgate.asksKubernetes" .)) }}
+{{- if include "headgate.asksKubernetes" . }}
+serviceAccountName: {{ include "headgate.name" .root }}-{{ .part }}
+{{- end }}
+enableServiceLinks: false
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{ include "headgate.user" . }}
 topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: kubernetes.io/hostname
@@ -47,19 +76,17 @@ topologySpreadConstraints:
 {{- define "headgate.container" -}}
 {{- $values := .root.Values -}}
 {{- $name := include "headgate.name" .root -}}
-image: "{{ $values.image.repository }}:{{ $values.image.tag | default .root.Chart.AppVersion }}"
+image: {{ include "headgate.image" .root | quote }}
 imagePullPolicy: {{ $values.image.pullPolicy }}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
+{{ include "headgate.containerUser" . }}
 envFrom:
   - secretRef: {name: {{ $values.existingSecret }}}
 env:
   - name: HEADGATE_ALLOWED_HOSTS
-    value: {{ printf "%s,%s-web,127.0.0.1" (join "," $values.hosts) $name | quote }}
+    value: {{ printf "%s,%s-web,%s-web.%s.svc,127.0.0.1" (join "," $values.hosts) $name $name .root.Release.Namespace | quote }}
   - name: HEADGATE_INTERNAL_URL
-    value: http://{{ $name }}-web:8000
+    # Not the short name: Spark's pods may be in another namespace.
+    value: http://{{ $name }}-web.{{ .root.Release.Namespace }}.svc:8000
   - name: HEADGATE_DEEP_STORAGE
     value: {{ $values.deepStorage | quote }}
   - name: HEADGATE_TASK_DIR
@@ -67,7 +94,7 @@ env:
   - name: HEADGATE_SPARK_MASTER
     value: {{ $values.spark.master | quote }}
   - name: HEADGATE_SPARK_DEPLOY_MODE
-    value: {{ $values.spark.deployMode }}
+    value: {{ ternary "cluster" $values.spark.deployMode (not (empty (include "headgate.onKubernetes" .root))) }}
   {{- if eq .part "worker" }}
   - name: HEADGATE_WORKER_STOPS_TASKS
     value: "1"
@@ -82,6 +109,9 @@ volumeMounts:
   {{- if $values.deepStorageClaim }}
   - {name: segments, mountPath: {{ $values.deepStorage | quote }}, readOnly: {{ ne .part "worker" }}}
   {{- end }}
+  {{- if include "headgate.asksKubernetes" . }}
+  - {name: spark, mountPath: /etc/headgate/spark, readOnly: true}
+  {{- end }}
 {{- end }}
 
 {{- define "headgate.volumes" -}}
@@ -93,4 +123,43 @@ volumeMounts:
 - name: segments
   persistentVolumeClaim: {claimName: {{ . }}}
 {{- end }}
+{{- if include "headgate.asksKubernetes" . }}
+- name: spark
+  configMap: {name: {{ include "headgate.name" .root }}-spark}
+{{- end }}
+{{- end }}
+
+{{- /* A pod that Spark completes: dict "root" $ "role" "driver" "more" of its spec. */ -}}
+{{- define "headgate.sparkPod" -}}
+apiVersion: v1
+kind: Pod
+spec:
+  {{- $spec := include "headgate.sparkPodSpec" . | fromYaml }}
+  {{- $volumes := concat $spec.volumes (default list .more.volumes) }}
+  {{- mergeOverwrite $spec .more (dict "volumes" $volumes) | toYaml | nindent 2 }}
+{{- end }}
+
+{{- define "headgate.sparkPodSpec" -}}
+{{- $values := .root.Values -}}
+automountServiceAccountToken: {{ eq .role "driver" }}
+enableServiceLinks: false
+terminationGracePeriodSeconds: 60
+{{ include "headgate.user" . }}
+containers:
+  - name: spark
+    {{- include "headgate.containerUser" . | nindent 4 }}
+    {{- with $values.spark.credentialsSecret }}
+    envFrom:
+      - secretRef: {name: {{ . }}}
+    {{- end }}
+    volumeMounts:
+      - {name: tmp, mountPath: /tmp}
+      {{- if $values.deepStorageClaim }}
+      - {name: segments, mountPath: {{ $values.deepStorage | quote }}}
+      {{- end }}
+volumes:
+  - {name: tmp, emptyDir: {}}
+  {{- with $values.deepStorageClaim }}
+  - {name: segments, persistentVolumeClaim: {claimName: {{ . }}}}
+  {{- end }}
 {{- end }}

@@ -30,7 +30,18 @@ MOST = {
     "worker": {"replicas": 1},
     "ingress": {"enabled": True, "className": "nginx", "annotations": {"a.example/b": "c"}, "tlsSecret": "tls"},
 }
-_VALIDATE = """
+PODS = {
+    **LEAST,
+    "spark": {
+        "master": "k8s://https://kubernetes.default.svc",
+        "namespace": "streams",
+        "credentialsSecret": "storage",
+        "properties": {"spark.kubernetes.executor.request.cores": "0.5"},
+        "executorPod": {"volumes": [{"name": "more", "emptyDir": {}}]},
+    },
+}
+VALUES: dict[str, dict[str, Any]] = {"least": LEAST, "most": MOST, "pods": PODS}
+VALIDATE = """
 import sys, yaml, kubernetes_validate
 for document in yaml.safe_load_all(sys.stdin):
     kubernetes_validate.validate(document, sys.argv[1], strict=True)
@@ -45,9 +56,9 @@ def helm(command: str, values: dict[str, Any], folder: Path, *arguments: str) ->
     return subprocess.run(whole, capture_output=True, text=True)
 
 
-@pytest.fixture(params=["least", "most"])
+@pytest.fixture(params=list(VALUES))
 def rendered(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    done = helm("template", LEAST if request.param == "least" else MOST, tmp_path, "shop")
+    done = helm("template", VALUES[request.param], tmp_path, "shop")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -59,20 +70,20 @@ def documents(rendered: str) -> list[dict[str, Any]]:
 
 def pods(documents: list[dict[str, Any]]) -> dict[str, Any]:
     """By the name of their only container."""
-    specs = [document["spec"]["template"]["spec"] for document in documents if "template" in document["spec"]]
+    specs = [d["spec"]["template"]["spec"] for d in documents if "template" in d.get("spec", {})]
     assert all(len(spec["containers"]) == 1 for spec in specs)
     return {spec["containers"][0]["name"]: spec for spec in specs}
 
 
 def test_kubernetes_takes_it(rendered: str, documents: list[dict[str, Any]]) -> None:
     python = python_with("kubernetes-validate", PROJECT / "tests" / "support" / "kubernetes_validate.txt")
-    command = [str(python), "-c", _VALIDATE, KUBERNETES.rpartition(".")[0]]
+    command = [str(python), "-c", VALIDATE, KUBERNETES.rpartition(".")[0]]
     done = subprocess.run(command, input=rendered, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [document["kind"] for document in documents]
 
 
-@pytest.mark.parametrize("values", [LEAST, MOST], ids=["least", "most"])
+@pytest.mark.parametrize("values", list(VALUES.values()), ids=list(VALUES))
 def test_helm_finds_no_fault(values: dict[str, Any], tmp_path: Path) -> None:
     done = helm("lint", values, tmp_path, "--strict")
     assert done.returncode == 0, done.stdout
@@ -81,7 +92,7 @@ def test_helm_finds_no_fault(values: dict[str, Any], tmp_path: Path) -> None:
 def test_no_pod_may_do_more_than_it_needs(documents: list[dict[str, Any]]) -> None:
     for pod in pods(documents).values():
         [container] = pod["containers"]
-        assert pod["automountServiceAccountToken"] is False
+        assert pod["automountServiceAccountToken"] == ("serviceAccountName" in pod)
         assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == 10001
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
@@ -111,8 +122,9 @@ def test_what_runs_is_what_the_image_knows(documents: list[dict[str, Any]]) -> N
         assert set(names) <= known and len(set(names)) == len(names)
         assert container["envFrom"] == [{"secretRef": {"name": "headgate"}}]
         settings = {variable["name"]: variable["value"] for variable in container["env"]}
-        assert settings["HEADGATE_INTERNAL_URL"] == "http://shop-headgate-web:8000"
-        assert settings["HEADGATE_ALLOWED_HOSTS"].split(",")[:2] == ["headgate.example.org", "shop-headgate-web"]
+        assert settings["HEADGATE_INTERNAL_URL"] == "http://shop-headgate-web.default.svc:8000"
+        hosts = ["headgate.example.org", "shop-headgate-web", "shop-headgate-web.default.svc"]
+        assert settings["HEADGATE_ALLOWED_HOSTS"].split(",")[:3] == hosts
         assert settings["HEADGATE_TASK_DIR"] == "/var/lib/headgate/tasks"
         assert ("HEADGATE_WORKER_STOPS_TASKS" in settings) == (name == "worker")
 
@@ -140,6 +152,54 @@ def test_one_after_another_is_replaced(documents: list[dict[str, Any]]) -> None:
     assert "readinessProbe" in worker["containers"][0], "the next one waits for it"
 
 
+def test_only_with_pods_of_their_own_do_parts_speak_to_the_api_server(tmp_path: Path) -> None:
+    """Web looks, the worker makes, and each has an account of its own. Nothing is allowed beyond the namespace."""
+    for values in (LEAST, MOST):
+        rendered = helm("template", values, tmp_path, "shop").stdout
+        assert not re.search(
+            r"^kind: (ServiceAccount|Role|RoleBinding|NetworkPolicy|ConfigMap)$", rendered, re.MULTILINE
+        )
+    documents = list(yaml.safe_load_all(helm("template", PODS, tmp_path, "shop").stdout))
+    found = pods(documents)
+    accounts = {name: pod.get("serviceAccountName") for name, pod in found.items()}
+    named = {name: f"shop-headgate-{name}" for name in ("web", "worker")}
+    assert accounts == {**dict.fromkeys(found), **named}
+    roles = {d["metadata"]["name"].rpartition("-")[2]: d for d in documents if d["kind"] == "Role"}
+    assert {role["metadata"]["namespace"] for role in roles.values()} == {"streams"}
+    verbs = {verb for rule in roles["web"]["rules"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list"}
+    may_read_secrets = [
+        name
+        for name, role in roles.items()
+        if any(
+            "secrets" in rule["resources"] and {"get", "list", "watch"} & set(rule["verbs"]) for rule in role["rules"]
+        )
+    ]
+    assert not may_read_secrets
+    subjects = {d["metadata"]["name"]: d["subjects"][0] for d in documents if d["kind"] == "RoleBinding"}
+    homes = {name: subject["namespace"] for name, subject in subjects.items()}
+    assert homes == {
+        "shop-headgate-web": "default",
+        "shop-headgate-worker": "default",
+        "shop-headgate-driver": "streams",
+    }
+    accounts_made = {
+        (d["metadata"]["name"], d["metadata"]["namespace"]) for d in documents if d["kind"] == "ServiceAccount"
+    }
+    assert accounts_made == set(homes.items())
+
+
+def test_drivers_are_reached_by_executors_alone_and_web_by_all(tmp_path: Path) -> None:
+    documents = list(yaml.safe_load_all(helm("template", PODS, tmp_path, "shop").stdout))
+    policies = {d["metadata"]["name"]: d["spec"] for d in documents if d["kind"] == "NetworkPolicy"}
+    [web] = policies["shop-headgate-web"]["ingress"]
+    assert web == {"ports": [{"port": "http"}]}
+    driver = policies["shop-headgate-driver"]
+    ours = [{"key": "headgate-task", "operator": "Exists"}]
+    assert driver["podSelector"] == {"matchLabels": {"spark-role": "driver"}, "matchExpressions": ours}
+    assert driver["ingress"] == [{"from": [{"podSelector": {"matchExpressions": ours}}]}]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -151,6 +211,19 @@ def test_one_after_another_is_replaced(documents: list[dict[str, Any]]) -> None:
         ({"deepStorage": "/var/lib/headgate/tasks", "deepStorageClaim": "rows"}, "in the folder of tasks"),
         ({"deepStorageClaim": "rows"}, "deepStorageClaim is for a folder"),
         ({"spark": {"master": "yarn"}}, "/spark/master"),
+        ({"spark": {"master": "k8s://kubernetes.default.svc"}}, "/spark/master"),
+        ({"spark": {"properties": {"spark.kubernetes.namespace": "x"}}}, "spark.kubernetes.namespace"),
+        ({"spark": {"properties": {"kubernetes.namespace": "x"}}}, "kubernetes.namespace"),
+        ({"spark": {"properties": {"spark.a": "b\nspark.c d"}}}, "/spark/properties"),
+        ({"spark": {"driverPod": {"containers": []}}}, "/spark/driverPod"),
+        (
+            {
+                "spark": {"master": "k8s://https://a", "namespace": "streams"},
+                "deepStorage": "/rows",
+                "deepStorageClaim": "rows",
+            },
+            "a claim of the release's namespace",
+        ),
         ({"spark": {"deployMode": "cluster"}}, "spark.deployMode cluster needs a master"),
         ({"settings": {"HEADGATE_SECRET_KEY": "x"}}, "HEADGATE_SECRET_KEY"),
         ({"settings": {"HEADGATE_ALLOWED_HOSTS": "x"}}, "HEADGATE_ALLOWED_HOSTS"),
