@@ -1,11 +1,16 @@
-"""The real spark-submit makes a task's driver on Kubernetes. The API server is a stand-in, and starts no pod.
+"""The real spark-submit makes a task's driver on Kubernetes, and Spark's driver its executor. The API server is a
+stand-in, and starts no pod: one test runs what pods would run as processes of this machine.
 
-Nothing cheaper shows what Spark's Kubernetes client sends, and that the chart allows it.
+Nothing cheaper shows what Spark's Kubernetes client sends, that the chart allows it, and that the image can run it.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ from tests.support.django_cast import spec_for
 from tests.support.go_programs import LONGEST_BUILD_S
 from tests.support.kubernetes_api import NAMESPACE, KubernetesApi, kubernetes_api
 from tests.support.own_environment import python_with
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(LONGEST_BUILD_S)
 TASK = "index_share_Käse.und:Brot_" + "x" * 60  # neither a label nor the name of a pod
@@ -52,6 +58,16 @@ def api(chart: list[dict[str, Any]], settings: Any, tmp_path: Path, monkeypatch:
         settings.SPARK_MASTER, settings.SPARK_DEPLOY_MODE, settings.SPARK_SECRET = server.master, "cluster", ""
         settings.KUBERNETES_ACCOUNT = str(server.account)
         yield server
+
+
+JOB = """
+from pyspark import SparkContext
+
+spark = SparkContext.getOrCreate()
+print("sum", spark.parallelize(range(100), 2).map(lambda n: n * 2).sum(), flush=True)
+spark.stop()
+"""
+INDEX = "local:///opt/headgate/ingestion/spark/index.py"
 
 
 def submit(log: Path) -> tuple[int, str]:
@@ -95,9 +111,7 @@ def _check_driver(pod: dict[str, Any]) -> None:
     spec = pod["spec"]
     [container] = spec["containers"]
     assert container["image"] == "headgate:0.1.0"
-    assert (
-        container["args"][0] == "driver" and container["args"][-1] == "local:///opt/headgate/ingestion/spark/index.py"
-    )
+    assert container["args"][0] == "driver" and container["args"][-1] == INDEX
     # The chart's template is in it.
     assert spec["serviceAccountName"] == "shop-headgate-driver" and spec["nodeSelector"] == {"pool": "streams"}
     assert spec["securityContext"]["runAsUser"] == 10001 and spec["terminationGracePeriodSeconds"] == 60
@@ -120,9 +134,9 @@ def _check_properties(api: KubernetesApi, pod: str) -> None:
     assert template["spec"]["automountServiceAccountToken"] is False
 
 
-def _check_rights(api: KubernetesApi, chart: list[dict[str, Any]]) -> None:
-    """The worker's role allows all that was asked, and asks were made."""
-    [role] = [d for d in chart if d["kind"] == "Role" and d["metadata"]["name"] == "shop-headgate-worker"]
+def _check_rights(api: KubernetesApi, chart: list[dict[str, Any]], part: str = "worker") -> None:
+    """Its role allows all that was asked, and asks were made."""
+    [role] = [d for d in chart if d["kind"] == "Role" and d["metadata"]["name"] == f"shop-headgate-{part}"]
     assert role["metadata"]["namespace"] == NAMESPACE
     allowed = {(verb, kind) for rule in role["rules"] for verb in rule["verbs"] for kind in rule["resources"]}
     assert ("create", "pods") in api.asked
@@ -155,3 +169,60 @@ def test_a_submission_that_may_not_make_pods_says_so_and_leaves_nothing(api: Kub
     assert 'pods is forbidden: User "headgate" cannot create resource' in output
     assert cluster_drivers.submitted_as(output) == ""
     assert not api.objects
+
+
+def test_driver_and_executor_run_with_the_images_entrypoint(
+    api: KubernetesApi, chart: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    account = ((name, api.account / file) for name, file in (("oauthTokenFile", "token"), ("caCertFile", "ca.crt")))
+    own = {f"spark.kubernetes.authenticate.driver.mounted.{name}": str(file) for name, file in account}
+    own |= {"spark.kubernetes.driver.master": api.master.removeprefix("k8s://"), "spark.executor.instances": "1"}
+    own |= {"spark.dynamicAllocation.enabled": "false"}
+    with (tmp_path / "spark-defaults.conf").open("a") as file:
+        file.writelines(f"{name} {value}\n" for name, value in own.items())
+    code, output = submit(tmp_path / "log")
+    assert code == 0, output
+    (tmp_path / "job.py").write_text(JOB)
+    api.asked.clear()
+    [pod] = api.all("pods")
+    with ExitStack() as ending:
+        driver = _run(api, pod, tmp_path, ending)
+        wait_for("the driver asks for an executor", lambda: len(api.all("pods")) == 2, 240)
+        [executor] = [found for found in api.all("pods") if found is not pod]
+        assert executor["metadata"]["labels"]["headgate-task"] == kubernetes.label_of(TASK)
+        _validate([executor])
+        _run(api, executor, tmp_path, ending)
+        assert driver.wait(240) == 0, (tmp_path / pod["metadata"]["name"] / "log").read_text()[-4000:]
+    assert "\nsum 9900\n" in (tmp_path / pod["metadata"]["name"] / "log").read_text()
+    _check_rights(api, chart, "driver")
+
+
+def _run(api: KubernetesApi, pod: dict[str, Any], tmp_path: Path, ending: ExitStack) -> subprocess.Popen[bytes]:
+    """What the pod's container runs, until the end of the test. Names of services are this machine."""
+    [container] = pod["spec"]["containers"]
+    folder = tmp_path / pod["metadata"]["name"]
+    folder.mkdir()
+    for made in api.all("configmaps"):
+        for name, content in made["data"].items():
+            local = content.replace(
+                "/opt/spark/pod-template/pod-spec-template.yml", str(folder / "podspec-configmap-key")
+            )
+            (folder / name).write_text(re.sub(r"[\w-]+-driver-svc\.\w+\.svc", "127.0.0.1", local))
+    fields = {"status.podIP": "127.0.0.1", "metadata.name": pod["metadata"]["name"]}
+    variables = {"PYTHONPATH": str(PROJECT), "PYSPARK_PYTHON": sys.executable}
+    variables["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for variable in container["env"]:
+        source = variable.get("valueFrom", {})
+        if key := source.get("secretKeyRef"):
+            variables[variable["name"]] = api.objects["secrets", key["name"]]["stringData"][key["key"]]
+        else:
+            path = source.get("fieldRef", {}).get("fieldPath")
+            variables[variable["name"]] = fields[path] if path else variable.get("value", "")
+    variables |= {"SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_DIRS": str(folder)}
+    places = {INDEX: f"local://{tmp_path}/job.py", "/opt/spark/conf/spark.properties": str(folder / "spark.properties")}
+    command = ["sh", str(PROJECT / "docker" / "entrypoint.sh"), *(places.get(a, a) for a in container["args"])]
+    log = ending.enter_context((folder / "log").open("wb"))
+    process = subprocess.Popen(command, env=variables, cwd=PROJECT, stdout=log, stderr=log)
+    ending.callback(process.wait)
+    ending.callback(process.kill)
+    return process
