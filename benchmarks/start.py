@@ -2,13 +2,14 @@
 
 Everything is at its defaults, ``startDelay`` included, but for ``useEarliestOffset`` and the number of indexers.
 Spark's time begins with its process, too: each side starts its JVM, its Python and its connections. Then the first row
-again, by an application that waited for the task.
+again, by an application that waited for the task; and short tasks from POST to their end, both ways.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ import psycopg
 from benchmarks.measure import PARTITIONS, await_rows, backlog, lost_and_duplicated, published, span
 from benchmarks.offsets import DIMENSIONS, Outcome
 from benchmarks.peers import spark_rate_from_start
+from benchmarks.short_tasks import MARGIN, short_tasks
 from benchmarks.stack import add_stack_options, stack
 from controlplane.common.applications import process_in
 from tests.support.house import House
@@ -61,12 +63,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 rate = spark_rate_from_start(house.bootstrap, full, options.records, options.spark_cores)
                 outcome.note(spark_from_start_rows_per_s=rate)
             print(f"round {turn + 1}: { ({k: round(v[-1], 2) for k, v in outcome.figures.items()}) }", flush=True)
-        with house.set_up_with(HEADGATE_SPARE_APPLICATIONS="1"):
+        with house.set_up_with(**MARGIN):
+            for turn in range(options.rounds):
+                _short_tasks(house, turn, options.waiting, outcome)
+        with house.set_up_with(HEADGATE_SPARE_APPLICATIONS="1", **MARGIN):
             for turn in range(options.rounds):
                 outcome.note(spare_mb=_await_spare(house))
                 _first_row(house, "kafka", turn, options.waiting, outcome, "_spare", startDelay="PT0S")
                 _await_spare(house)
                 _first_row(house, "share", turn, options.waiting, outcome, "_spare")
+                _short_tasks(house, turn, options.waiting, outcome, "_spare", _await_spare)
     medians = outcome.medians()
     if options.records:
         medians["ratio_from_submit"] = medians["from_submit_rows_per_s"] / medians["spark_from_start_rows_per_s"]
@@ -118,6 +124,22 @@ def _first_row(
     )
     house.rest()
     _check(house, topic, count, outcome)
+
+
+def _short_tasks(
+    house: House,
+    turn: int,
+    count: int,
+    outcome: Outcome,
+    way: str = "",
+    await_spare: Callable[[House], object] = lambda _: None,
+) -> None:
+    took = short_tasks(house, f"short{way.replace('_', '-')}-{turn}", count, await_spare)
+    seconds = {"batch": took.batch_s, "replay": took.replay_s, "repair": took.repair_s}
+    outcome.note(**{f"{name}{way}_s": value for name, value in seconds.items()})
+    for datasource in took.datasources:
+        _check(house, datasource, count, outcome)
+    print(f"short tasks{way}: { ({name: round(value, 2) for name, value in seconds.items()}) }", flush=True)
 
 
 def _visible_after(house: House, datasource: str, began: float) -> float:
