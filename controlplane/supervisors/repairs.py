@@ -100,7 +100,8 @@ def _gaps_below_settled(source: Source, task: Task, before: datetime) -> list[Of
 def never_delivered(source: Source, task: Task) -> list[OffsetGap]:
     """What lies above the highest settled offset of a caught-up reader: since it is idle, it will not be delivered.
 
-    Only while every indexer reads and holds nothing; its age is counted from the last record that was in flight.
+    Only while every indexer reads and holds nothing; its age is counted from the last record that was in flight, and
+    from when it was first seen: what has just come to a reader that was idle for long is no hole yet.
     """
     observation = task.observation
     indexers = list(task.indexers.all())
@@ -113,11 +114,12 @@ def never_delivered(source: Source, task: Task) -> list[OffsetGap]:
         return []
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
     settled = extents(source)
+    seen = {p: (end, datetime.fromisoformat(at)) for p, (end, at) in observation.get("unsettled_seen", {}).items()}
     return [
-        OffsetGap(int(partition), start, end, since)
-        for partition, ranges in observation.get("unsettled", {}).items()
-        for start, end in ranges
-        if int(partition) not in settled or start >= settled[int(partition)].end
+        OffsetGap(int(partition), start, min(end, seen_end), max(since, seen_at))
+        for partition, (seen_end, seen_at) in seen.items()
+        for start, end in observation.get("unsettled", {}).get(partition, [])
+        if start < seen_end and (int(partition) not in settled or start >= settled[int(partition)].end)
     ]
 
 

@@ -218,7 +218,8 @@ def _topic_observation(
             "settled": 0,
             "lag": 0,
         }
-    lost = before.get("taken", {}) if before.get("topic_id") == topic.topic_id else {}  # one made again is another
+    is_same = before.get("topic_id") == topic.topic_id  # one made again is another
+    lost, seen = (before.get(name, {}) if is_same else {} for name in ("taken", "unsettled_seen"))
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,
@@ -237,7 +238,21 @@ def _topic_observation(
             for p, unsettled in lag.partitions.items()
             if (at := _lost_to_retention(unsettled, topic.start_offsets[p], lost.get(str(p))))
         },
+        "unsettled_seen": {
+            str(p): _unsettled_seen(unsettled, seen.get(str(p)))
+            for p, unsettled in lag.partitions.items()
+            if unsettled.ranges
+        },
     }
+
+
+def _unsettled_seen(unsettled: Unsettled, before: list[Any] | None) -> list[Any]:
+    """Up to where offsets are unsettled, and when that was seen: what lies above it has come since.
+
+    ``before``: what an earlier look found. It stays until all below it is settled.
+    """
+    is_open = before is not None and unsettled.ranges[0][0] < before[0]
+    return before if before and is_open else [unsettled.ranges[-1][1], timezone.now().isoformat()]
 
 
 def _lost_to_retention(unsettled: Unsettled, log_start: int, before: list[Any] | None) -> list[Any] | None:

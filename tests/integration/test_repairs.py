@@ -96,6 +96,14 @@ def looked(cast: Cast, start: int, end: int) -> Source:
     return cast.source
 
 
+def an_hour_passes(cast: Cast) -> None:
+    """Since the last look."""
+    long_ago = (timezone.now() - timedelta(hours=1)).isoformat()
+    for seen in cast.task.observation["unsettled_seen"].values():
+        seen[1] = long_ago
+    cast.task.save()
+
+
 @pytest.fixture
 def idle(busy: Cast) -> Cast:
     """Nothing has come for an hour."""
@@ -110,15 +118,29 @@ def idle(busy: Cast) -> Cast:
 def test_what_retention_takes_of_the_unread_end_is_looked_into_while_nothing_comes(idle: Cast) -> None:
     """A share group is given nothing of it, and hears nothing: only where the log begins tells."""
     looked(idle, 100, 900)
+    an_hour_passes(idle)
     source = looked(idle, 950, 950)
     assert idle.task.observation["lag"] == 50 + 20 + 650
     assert source.complete_until is None
-    assert repaired() == [(100, 150), (200, 220), (300, 950)]
+    assert repaired() == [(100, 150), (200, 220), (300, 900)]
+
+
+def test_what_has_just_come_to_a_reader_that_was_idle_for_long_is_no_hole(idle: Cast) -> None:
+    """Its indexers hold it already, which their next heartbeat says."""
+    settle(idle.keys[0], (100, 150), (200, 220))
+    looked(idle, 100, 300)
+    looked(idle, 100, 900)
+    assert idle.task.observation["unsettled"]["0"] == [[300, 900]]
+    assert repaired() == []
+    an_hour_passes(idle)
+    looked(idle, 100, 1000)
+    assert repaired() == [(300, 900)], "what came later is younger"
 
 
 def test_what_retention_takes_before_anything_was_read_is_looked_into(idle: Cast) -> None:
     SettledRange.objects.all().delete()
     looked(idle, 0, 900)
+    an_hour_passes(idle)
     source = looked(idle, 900, 900)
     assert (idle.task.observation["lag"], source.complete_until) == (900, None)
     assert repaired() == [(0, 900)]
