@@ -26,6 +26,7 @@ from controlplane.tasks.models import Status, Task
 from ingestion.specs.messages.spare import ORDERS, RECORD, SpareOrder
 from tests.integration.test_supervisor_services import side_by_side
 from tests.support.django_cast import Cast
+from tests.support.house import lives
 from tests.support.waiting import wait_for
 
 # What an application does that was started for one task, and what a spare does, both without Spark.
@@ -108,7 +109,7 @@ def says(task: str, text: str) -> None:
 
 
 def gone(process: psutil.Process) -> None:
-    wait_for("the process has ended", lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    wait_for("the process has ended", lambda: not lives(process))
 
 
 def test_a_spare_becomes_the_tasks_application(cast: Cast) -> None:
