@@ -84,8 +84,8 @@ def _download(module: Module, folder: Path, log: Path, cancel: threading.Event |
                 return
             shutil.rmtree(jars, ignore_errors=True)
     raise DownloadFailed(
-        f"The jars of {module.title} {module.version} could not be downloaded from Maven Central in {ATTEMPTS} "
-        "attempts. "
+        f"The jars of {module.title} {module.version} could not be downloaded from Maven Central "
+        f"in {ATTEMPTS} attempts. "
         f"Check the network (or Ivy's and Java's proxy settings) and try again. The log: {log}"
         f"{quoted(tail(log))}"
     )

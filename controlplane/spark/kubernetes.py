@@ -72,8 +72,7 @@ def conf(name: str, overrides: Mapping[str, str]) -> dict[str, str]:
 
 
 def label_of(name: str) -> str:
-    """The value of the label that pods of this application have: names may be longer than a label, and have others
-    letters."""
+    """The value of the label that pods of this application have: a name may be too long, or have other letters."""
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 

@@ -20,6 +20,7 @@ from controlplane.spark import cluster_drivers
 from controlplane.tasks import driver_rounds, drivers, host_logs, launcher, watching
 from controlplane.tasks.models import ClusterDriver, Host, Status, Task
 from tests.support.django_cast import Cast
+from tests.support.submitted import submitted
 
 ID = "driver-20260101000000-0001"
 OUTPUT = f"INFO ClientEndpoint: Driver successfully submitted as {ID}\nINFO ClientEndpoint: State of {ID} is RUNNING\n"
@@ -84,12 +85,7 @@ def spark(settings: Any, tmp_path: Path) -> Iterator[Spark]:
 
 @pytest.fixture
 def task(cast: Cast, spark: Spark) -> Task:
-    """One whose driver was submitted a minute ago, and has said nothing."""
-    ago = timezone.now() - timedelta(seconds=60)
-    fields = {"status": Status.PENDING, "launched_at": ago, "last_heartbeat_at": None, "host": "ingest-1"}
-    Task.objects.filter(pk=cast.task.pk).update(**fields)
-    ClusterDriver.objects.create(pk=cast.task.pk, driver_id=ID, submitted_at=ago)
-    return Task.objects.get(pk=cast.task.pk)
+    return submitted(cast, ID)
 
 
 def watched(task: Task) -> Task:

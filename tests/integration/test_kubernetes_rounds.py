@@ -20,6 +20,7 @@ from controlplane.tasks import capacity, driver_rounds, drivers, host_logs, laun
 from controlplane.tasks.models import ClusterDriver, Status, Task
 from tests.support.django_cast import Cast
 from tests.support.kubernetes_api import NAMESPACE, KubernetesApi, kubernetes_api
+from tests.support.submitted import submitted
 
 POD = "headgate-the-task-1a2b3c4d"
 ID = f"{NAMESPACE}:{POD}"
@@ -40,14 +41,9 @@ def api(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @pytest.fixture
 def task(cast: Cast, api: KubernetesApi) -> Task:
-    """One whose driver was submitted a minute ago, and has said nothing."""
-    ago = timezone.now() - timedelta(seconds=60)
-    fields = {"status": Status.PENDING, "launched_at": ago, "last_heartbeat_at": None, "host": "ingest-1"}
-    Task.objects.filter(pk=cast.task.pk).update(**fields)
-    ClusterDriver.objects.create(pk=cast.task.pk, driver_id=ID, submitted_at=ago)
     add_pod(api, cast.task.pk)
     api.put("secrets", {"metadata": {"name": POD}})
-    return Task.objects.get(pk=cast.task.pk)
+    return submitted(cast, ID)
 
 
 def add_pod(api: KubernetesApi, task_id: str, name: str = POD, role: str = "driver", **spec: Any) -> dict[str, Any]:

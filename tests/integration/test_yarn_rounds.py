@@ -21,6 +21,7 @@ from controlplane.spark import cluster_drivers, spark_master
 from controlplane.tasks import capacity, driver_rounds, drivers, host_logs, launcher
 from controlplane.tasks.models import ClusterDriver, Status, Task
 from tests.support.django_cast import Cast
+from tests.support.submitted import submitted
 
 ID, CONTAINER = "application_1796042000000_0001", "container_1796042000000_0001_01_000001"
 
@@ -108,13 +109,8 @@ def yarn(settings: Any, tmp_path: Path) -> Iterator[Yarn]:
 
 @pytest.fixture
 def task(cast: Cast, yarn: Yarn) -> Task:
-    """One whose driver was submitted a minute ago, and has said nothing."""
-    ago = timezone.now() - timedelta(seconds=60)
-    fields = {"status": Status.PENDING, "launched_at": ago, "last_heartbeat_at": None, "host": "ingest-1"}
-    Task.objects.filter(pk=cast.task.pk).update(**fields)
-    ClusterDriver.objects.create(pk=cast.task.pk, driver_id=ID, submitted_at=ago)
     yarn.name = cast.task.pk
-    return Task.objects.get(pk=cast.task.pk)
+    return submitted(cast, ID)
 
 
 def watched(task: Task) -> Task:
