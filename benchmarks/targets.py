@@ -104,6 +104,7 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("replay_spare_s", "at most", 5),
         Target("repair_spare_s", "at most", 5),
         Target("ratio_from_submit", "at least", 1),
+        Target("ratio_from_submit_spare", "at least", 2.5),
         *_EXACTLY_ONCE,
     ),
     "backfill": (Target("ratio_live", "at least", 0.85), Target("ratio_backfill", "at least", 0.9), *_EXACTLY_ONCE),
