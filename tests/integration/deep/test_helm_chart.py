@@ -228,6 +228,7 @@ def test_drivers_are_reached_by_executors_alone_and_web_by_all(tmp_path: Path) -
         ({"settings": {"HEADGATE_SECRET_KEY": "x"}}, "HEADGATE_SECRET_KEY"),
         ({"settings": {"HEADGATE_ALLOWED_HOSTS": "x"}}, "HEADGATE_ALLOWED_HOSTS"),
         ({"settings": {"HEADGATE_HOST_NAME": "x"}}, "HEADGATE_HOST_NAME"),
+        ({"settings": {"HEADGATE_WORKER_CAPACTIY": "40"}}, "HEADGATE_WORKER_CAPACTIY"),
         ({"settings": {"AWS_SECRET_ACCESS_KEY": "x"}}, "AWS_SECRET_ACCESS_KEY"),
         ({"settings": {"HEADGATE_WORKER_CAPACITY": 40}}, "/settings/HEADGATE_WORKER_CAPACITY"),
         ({"web": {"replica": 3}}, "'replica' not allowed"),
