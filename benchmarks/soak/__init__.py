@@ -53,6 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hosts", action="store_true", help="also three hosts, killed whole or by process; none may be silent for 60 s"
     )
+    parser.add_argument("--spares", type=int, default=0, help="applications of each host that wait for a task")
     parser.add_argument("--rewind", action="store_true", help="also begin and undo rewinds, and kill their readers")
     parser.add_argument("--settle", type=float, default=300.0, help="seconds for all to settle (%(default)g)")
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep all logs there when something is wrong")
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     seed = random.randrange(10**6) if options.seed is None else options.seed
     if options.compaction:
         os.environ.update(LEASE)
+    os.environ["HEADGATE_SPARE_APPLICATIONS"] = str(options.spares)
     print(f"seed {seed}, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
     with temporary_home() as home, kill_leftovers(home):
         house = House(home)

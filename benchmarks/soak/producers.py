@@ -20,6 +20,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 STEP_S = 0.1
+PATIENCE_S = 60.0  # with a broker that runs; one that is killed or paused is back long before
 COLUMNS = 40  # that a spec may ask for in time
 POISON = 0.004
 LATE = 0.05
@@ -28,7 +29,7 @@ ABORTED = 0.25
 # What is wrong comes as an error of a call; of a broker that is away, and of fencing, nothing is printed.
 QUIET = {"log_level": 0, "logger": logging.getLogger("soak.quiet")}
 logging.getLogger("soak.quiet").setLevel(logging.CRITICAL + 1)
-_GIVEN_UP = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # by ``_flush``
+_GIVEN_UP = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # by ``_give_up``
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 
 
@@ -73,6 +74,7 @@ class Producing:
         self._bootstrap, self._rate = bootstrap, per_second / 2
         self._stopped = threading.Event()
         self._stuck: list[str] = []
+        self._confirmed_at = time.monotonic()  # a plain record, by the broker
         self._threads = [
             threading.Thread(target=run, args=(random.Random(f"{seed} {topic[:5]} {run.__name__}"),), daemon=True)
             for run in (self._produce_idempotently, self._in_transactions)
@@ -104,6 +106,7 @@ class Producing:
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
+            self._confirmed_at = time.monotonic()
             self.ledger.acknowledged.add(int(message.key()))
         elif error.code() not in _GIVEN_UP:
             self._stuck.append(str(error))
@@ -124,6 +127,9 @@ class Producing:
                 for _ in range(int(self._rate * STEP_S)):
                     self._send(producer, chance, self._on_delivery)
                 producer.poll(0)
+                if len(producer) and time.monotonic() > self._confirmed_at + PATIENCE_S:
+                    _give_up(producer)
+                    producer, self._confirmed_at = self._plain_producer(), time.monotonic()
             _flush(producer)
         except Exception as problem:  # told by ``finish``, in the main thread
             self._stuck.append(repr(problem))
@@ -182,14 +188,19 @@ def _patiently(call: Callable[[], Any]) -> None:
 
 
 def _flush(producer: Producer) -> None:
-    """A client that gets no answer is given up after a while: the log says which of its last records there are.
-
-    librdkafka's idempotent producer was once still waiting 90 s after a killed broker had come back.
-    """
-    end = time.monotonic() + 90
-    while left := producer.flush(5):
+    """Wait until the broker has all; a client that gets no answer is given up."""
+    end = time.monotonic() + PATIENCE_S
+    while producer.flush(5):
         if time.monotonic() > end:
-            print(f"a producer gives up {left} records, which the broker has not confirmed", flush=True)
-            producer.purge()
-            producer.flush(5)
+            _give_up(producer)
             return
+
+
+def _give_up(producer: Producer) -> None:
+    """The log says which of its last records there are.
+
+    librdkafka's idempotent producer was twice still waiting long after a killed broker had come back.
+    """
+    print(f"a producer gives up {len(producer)} records, which the broker has not confirmed", flush=True)
+    producer.purge()
+    producer.flush(5)

@@ -5,21 +5,16 @@ Under Spark: a driver outlives its worker, is stopped by a signal, and dies with
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import httpx2
-import psutil
 import pytest
 
-from controlplane.common.process_identity import Identity
 from controlplane.embedded import apps
+from tests.support.hosts import Host, new_host
 from tests.support.house import House, lives
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import lane_spec
@@ -31,37 +26,11 @@ NAMES = ("one", "two", "three")
 SILENCE_S = 60.0  # of a source at most
 
 
-class Host:
-    """A worker with the environment of its host, and what it has launched."""
-
-    def __init__(self, house: House, name: str) -> None:
-        self.name, self.folder = name, house.home.path / f"tasks-{name}"
-        environment = {**house.environment, "HEADGATE_HOST_NAME": name, "HEADGATE_TASK_DIR": str(self.folder)}
-        self.worker = apps.Worker(house.home, environment, concurrency=2, name=f"worker-{name}")
-        self.worker.ready_timeout_s *= PATIENCE  # it starts while Spark does
-
-    def family(self, task: str) -> list[psutil.Process]:
-        """The driver of a task and all that it has started, as long as it lives."""
-        identity = Identity.from_json(_read_pid(self.folder / task / "pid"))
-        process = identity and identity.find()
-        return [process, *process.children(recursive=True)] if process else []
-
-    def kill_applications(self) -> None:
-        for file in self.folder.glob("*/pid"):
-            for process in self.family(file.parent.name):
-                with suppress(psutil.Error):
-                    process.kill()
-
-
-def _read_pid(path: Path) -> Any:
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
 @pytest.fixture
 def hosts(house: House) -> Iterator[dict[str, Host]]:
     """All three, instead of the house's own worker; two beats send each job twice."""
     stop_all(house.beat, house.worker)
-    found = {name: Host(house, name) for name in NAMES}
+    found = {name: new_host(house, name) for name in NAMES}
     beats = [apps.Beat(house.home, house.environment, name=f"beat-{n}") for n in (1, 2)]
     services = [*(host.worker for host in found.values()), *beats]
     start_all(*services)
@@ -130,8 +99,7 @@ def test_hosts_and_workers_die_while_a_supervisor_reads(house: House, hosts: dic
     first = house.running_task(topic)
     dead = host_of(house, hosts, first)
     assert "Spark" in log_of(house, first)
-    dead.worker.kill()
-    dead.kill_applications()
+    dead.kill()
     second = next_task(house, topic, first)
     assert host_of(house, hosts, second) is not dead
     published(house, topic, published_rows(house, topic) + 500)
@@ -152,7 +120,7 @@ def test_hosts_and_workers_die_while_a_supervisor_reads(house: House, hosts: dic
     orphaned.worker.restart()
 
     # A driver that sleeps: it is lost for all, and its own host kills it.
-    asleep = orphaned.family(second)
+    asleep = orphaned.family(orphaned.folder / second)
     for process in asleep:
         process.send_signal(signal.SIGSTOP)
     next_task(house, topic, second)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from controlplane.common.applications import SPARES
 from controlplane.common.process_identity import Identity
 from controlplane.embedded import apps
 from controlplane.embedded.service import Service
@@ -38,21 +39,22 @@ class Host:
 
     def tasks(self) -> Iterator[str]:
         """Those whose applications run here."""
-        for file in sorted(self.folder.glob("*/pid")):
-            if self.family(file.parent.name):
-                yield file.parent.name
+        for folder in sorted(self.folder.glob("*")):
+            if self.family(folder):
+                yield folder.name
 
-    def family(self, task: str) -> list[psutil.Process]:
-        """The driver of a task and all that it has started, as long as it lives."""
+    def family(self, folder: Path) -> list[psutil.Process]:
+        """The driver that a task's or a spare's folder names and all that it has started, as long as it lives."""
         with suppress(OSError, ValueError, psutil.Error):
-            identity = Identity.from_json(json.loads((self.folder / task / "pid").read_text()))
+            identity = Identity.from_json(json.loads((folder / "pid").read_text()))
             process = identity and identity.find()
             return [process, *process.children(recursive=True)] if process else []
         return []
 
     def kill_applications(self) -> None:
-        for task in list(self.tasks()):
-            for process in self.family(task):
+        """Also those that wait for a task."""
+        for folder in [*self.folder.glob("*"), *self.folder.glob(f"{SPARES}/*")]:
+            for process in self.family(folder):
                 with suppress(psutil.Error):
                     process.kill()
 
