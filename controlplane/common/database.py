@@ -8,12 +8,19 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from django.db import connection, connections
+from django.core.management import CommandError
+from django.db import OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.psycopg_any import BaseTzLoader
 from psycopg.abc import Buffer
 
 Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+SHARED_SESSIONS = (
+    "DATABASE_URL leads to a pooler whose connections share sessions of PostgreSQL: Headgate's locks stay taken."
+)
+OWN_SESSIONS = "Give each connection a session of its own; with PgBouncer, pool_mode = session for this database."
+_TRIES = 5  # a session that another client has at this moment is not seen
 
 
 class TimeLoader(BaseTzLoader):
@@ -69,6 +76,26 @@ def ask_directly(timeout_s: int) -> None:
         opened.execute("SELECT 1")
 
 
+def shares_sessions() -> bool:
+    """Whether connections share sessions, as those of PgBouncer in transaction mode: a lock of a session is never free
+    again then. Two connections that are open at once see it by their server process. Raises ``psycopg.Error``.
+    """
+    target = connection.get_connection_params()
+    with psycopg.connect(**target, autocommit=True) as idle:
+        for _ in range(_TRIES):
+            mine = idle.execute("SELECT pg_backend_pid()").fetchone()
+            with psycopg.connect(**target) as other:
+                if other.execute("SELECT pg_backend_pid()").fetchone() == mine:
+                    return True
+    return False
+
+
+def refuse_shared_sessions(**_: object) -> None:
+    """Receives ``pre_migrate``. Raises ``CommandError``: nothing is begun through such a pooler."""
+    if shares_sessions():
+        raise CommandError(f"{SHARED_SESSIONS} {OWN_SESSIONS}")
+
+
 @contextmanager
 def cursor() -> Iterator[Cursor]:
     """A cursor on Django's connection and in its transaction.
@@ -99,7 +126,10 @@ def clock() -> datetime:
 
 @contextmanager
 def try_advisory_lock(lock: int) -> Iterator[bool]:
-    """True for one caller at a time, by a PostgreSQL advisory lock of this session."""
+    """True for one caller at a time, by a PostgreSQL advisory lock of this session.
+
+    Raises ``OperationalError`` when another session was asked to give it back: see ``shares_sessions``.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
         acquired = bool(cursor.fetchone()[0])
@@ -108,3 +138,5 @@ def try_advisory_lock(lock: int) -> Iterator[bool]:
         finally:
             if acquired:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])
+                if not cursor.fetchone()[0]:
+                    raise OperationalError(f"{SHARED_SESSIONS} {OWN_SESSIONS}")

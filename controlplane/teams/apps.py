@@ -2,8 +2,9 @@
 
 from django.apps import AppConfig
 from django.db.backends.signals import connection_created
+from django.db.models.signals import pre_migrate
 
-from controlplane.common.database import load_times_faster
+from controlplane.common.database import load_times_faster, refuse_shared_sessions
 
 
 class Config(AppConfig):
@@ -12,3 +13,4 @@ class Config(AppConfig):
 
     def ready(self) -> None:
         connection_created.connect(load_times_faster)
+        pre_migrate.connect(refuse_shared_sessions, sender=self)

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from psycopg.rows import namedtuple_row
 
-from controlplane.common.database import ask_directly
+from controlplane.common.database import OWN_SESSIONS, SHARED_SESSIONS, ask_directly, shares_sessions
 from controlplane.operations.doctor.findings import FAIL, OK, WARN, Finding
 
 NAME = "PostgreSQL"
@@ -42,12 +42,13 @@ def check_metadata_store() -> Iterator[Finding]:
     place = f"{target['HOST'] or 'the local socket'}:{target['PORT'] or 5432}/{target['NAME']}"
     try:
         ask_directly(CONNECT_S)
+        pooled = Finding(shares_sessions(), FAIL, SHARED_SESSIONS.rstrip("."), OWN_SESSIONS, f"{NAME} sessions")
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SELECT set_config('statement_timeout', '{STATEMENT_S}s', true)")
             before = datetime.now(UTC)
             facts: Any = psycopg.Cursor(connection.connection, row_factory=namedtuple_row).execute(_FACTS).fetchone()
             difference = max(before - facts.clock, facts.clock - datetime.now(UTC), timedelta(0))
-            rules = [*judge_server(facts, difference), *_judge_migrations(MigrationExecutor(connection))]
+            rules = [pooled, *judge_server(facts, difference), *_judge_migrations(MigrationExecutor(connection))]
     except (psycopg.Error, DatabaseError) as error:
         found = f"{place} does not answer: {' '.join(str(error).split())}"
         yield Finding(True, FAIL, found, "Check DATABASE_URL, the server, its log and the network.")
