@@ -12,7 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from controlplane.common.database import ask_directly
+from controlplane.common.database import ClocksDiffer, ask_directly, refuse_clock
 
 logger = logging.getLogger(__name__)
 TIMEOUT_S = 2
@@ -28,8 +28,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 if the metadata store and Redis answer. Else 503, with the one that does not."""
-    checks = {"database": _check(lambda: ask_directly(TIMEOUT_S)), "redis": _check(_ask_redis)}
+    """200 if the metadata store and Redis answer. Else 503, with the one that does not. Also 503 if clocks differ."""
+    checks = {"database": _check(lambda: refuse_clock(ask_directly(TIMEOUT_S))), "redis": _check(_ask_redis)}
     ready = all(state == "ok" for state in checks.values())
     body = {"status": "ok" if ready else "unavailable", "checks": checks}
     return JsonResponse(body, status=200 if ready else 503)
@@ -41,6 +41,9 @@ def _check(ask: Callable[[], None]) -> str:
     except (psycopg.Error, redis.RedisError, OSError) as error:
         logger.warning("not ready: %s", error)
         return "does not answer"
+    except ClocksDiffer as problem:
+        logger.warning("not ready: %s", problem)
+        return str(problem)
     return "ok"
 
 

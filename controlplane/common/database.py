@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.core.management import CommandError
 from django.db import OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,6 +22,17 @@ SHARED_SESSIONS = (
 )
 OWN_SESSIONS = "Give each connection a session of its own; with PgBouncer, pool_mode = session for this database."
 _TRIES = 5  # a session that another client has at this moment is not seen
+
+
+class ClocksDiffer(Exception):
+    """This machine's clock and the database's, by much."""
+
+    def __init__(self, lead: timedelta) -> None:
+        direction = "ahead of" if lead > timedelta(0) else "behind"
+        super().__init__(
+            f"This machine's clock is {abs(lead.total_seconds()):.0f} s {direction} PostgreSQL's. Let NTP set both: "
+            "with such clocks jobs are dropped, and tasks that report are called lost."
+        )
 
 
 class TimeLoader(BaseTzLoader):
@@ -66,14 +78,11 @@ def release_connections() -> None:
             opened.close()
 
 
-def ask_directly(timeout_s: int) -> None:
-    """Whether the metadata store answers, beside the pool: that waits longer for a server that is gone.
-
-    Raises ``psycopg.Error``.
-    """
+def ask_directly(timeout_s: int) -> timedelta:
+    """Like ``clock_lead``, beside the pool: that waits longer for a server that is gone. Raises ``psycopg.Error``."""
     target = connection.get_connection_params() | {"connect_timeout": timeout_s}
     with psycopg.connect(**target) as opened:
-        opened.execute("SELECT 1")
+        return _lead(lambda: _clock(opened.cursor()))
 
 
 def shares_sessions() -> bool:
@@ -119,9 +128,33 @@ def pipeline() -> Iterator[Callable[[], Cursor]]:
 def clock() -> datetime:
     """The database's time as it is now, also within a transaction: one clock for all machines."""
     with cursor() as c:
-        [(now,)] = c.execute("SELECT clock_timestamp()").fetchall()
+        return _clock(c)
+
+
+def _clock(cursor: Cursor) -> datetime:
+    [(now,)] = cursor.execute("SELECT clock_timestamp()").fetchall()
     current: datetime = now
     return current
+
+
+def clock_lead() -> timedelta:
+    """By how much this machine's clock is ahead of the database's for sure; negative when it is behind."""
+    return _lead(clock)
+
+
+def _lead(ask: Callable[[], datetime]) -> timedelta:
+    before, theirs, after = _now(), ask(), _now()
+    return max(before - theirs, timedelta(0)) + min(after - theirs, timedelta(0))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def refuse_clock(lead: timedelta) -> None:
+    """Raises ``ClocksDiffer`` for a ``clock_lead`` with which jobs expire unseen and tasks are called lost."""
+    if abs(lead) > settings.TASK_HEARTBEAT_TIMEOUT / 2:
+        raise ClocksDiffer(lead)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import redis
 from celery.signals import worker_init, worker_ready, worker_shutdown
 from django.db import DatabaseError
 
-from controlplane.common.database import borrowed_connection, release_connections
+from controlplane.common.database import ClocksDiffer, borrowed_connection, release_connections
 from controlplane.tasks import host_logs, host_rounds, hosts
 
 logger = logging.getLogger(__name__)
@@ -26,10 +26,10 @@ _threads: list[threading.Thread] = []
 
 @worker_init.connect
 def claim_name(**_: Any) -> None:
-    """Before anything else: a worker on a host whose name another one has does not start."""
+    """Before anything else: a worker on a host whose name another one has, or whose clock is wrong, does not start."""
     try:
         hosts.claim()
-    except hosts.NameTaken as problem:
+    except (hosts.NameTaken, ClocksDiffer) as problem:
         raise SystemExit(f"error: {problem}") from None
     except OSError as problem:
         raise SystemExit(f"error: HEADGATE_TASK_DIR can't be written: {problem}") from None
@@ -71,11 +71,13 @@ def _have_rounds() -> None:
 
 
 def _round() -> None:
-    if hosts.renew():
-        host_rounds.run()
-    else:
-        logger.critical("%s This worker ends.", hosts.NameTaken())
+    try:
+        hosts.hold()
+    except (hosts.NameTaken, ClocksDiffer) as problem:
+        logger.critical("%s This worker ends.", problem)
         os.kill(os.getpid(), signal.SIGTERM)
+    else:
+        host_rounds.run()
 
 
 def _answer() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from controlplane.common.database import cursor
+from controlplane.common.database import clock_lead, cursor, refuse_clock
 from controlplane.tasks.models import Host
 
 logger = logging.getLogger(__name__)
@@ -67,8 +67,16 @@ def renew() -> bool:
         return bool(c.execute(_RENEW, (settings.HOST_NAME, mark, f"{mark}/{_machine()}", lease)).rowcount)
 
 
+def hold() -> None:
+    """Like ``renew``. Raises ``NameTaken``, and ``ClocksDiffer``: by this host's clock no task may be judged."""
+    refuse_clock(clock_lead())
+    if not renew():
+        raise NameTaken
+
+
 def claim() -> None:
-    """Hold the name from now on, once the lease of a worker that was killed is over. Raises ``NameTaken``."""
+    """Hold the name from now on, once the lease of a worker that was killed is over. Raises as ``hold``."""
+    refuse_clock(clock_lead())
     first = _seen_at()
     until = time.monotonic() + settings.TASK_HEARTBEAT_TIMEOUT.total_seconds() + 2 * _WAIT_S
     while not renew():

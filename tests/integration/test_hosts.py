@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from django.test import Client, override_settings
 from django.utils import timezone
 
+from controlplane.common import database
 from controlplane.tasks import host_agent, host_logs, hosts, launcher, residents, services
 from controlplane.tasks.logs import add_log_line
 from controlplane.tasks.models import Host, Resident, Task
@@ -149,6 +151,24 @@ def test_two_hosts_of_one_name_are_refused(cast: Cast, there: Any, monkeypatch: 
     with override_settings(TASK_DIR=there.TASK_DIR / "another"):
         hosts.claim()
     assert Host.objects.get().identity != mine.identity
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(41, "41 s ahead of PostgreSQL's"), (-41, "41 s behind PostgreSQL's")])
+def test_by_a_wrong_clock_no_host_judges_tasks(
+    cast: Cast, there: Any, monkeypatch: pytest.MonkeyPatch, seconds: int, said: str
+) -> None:
+    """A worker does not start, one that runs ends, and web is not ready: heartbeats would come at another time."""
+    hosts.claim()
+    signals: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))
+    monkeypatch.setattr(database, "_now", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
+    with pytest.raises(SystemExit, match=said):
+        host_agent.claim_name()
+    host_agent._round()
+    assert signals == [signal.SIGTERM]
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    assert said in answer.json()["checks"]["database"]
 
 
 def test_the_name_of_a_worker_that_was_killed_is_free_after_its_lease(cast: Cast, there: Any) -> None:

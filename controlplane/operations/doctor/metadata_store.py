@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -26,7 +26,6 @@ _FACTS = """
         has_schema_privilege(current_schema(), 'CREATE, USAGE') AS may_create,
         (SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
             AND NOT pg_has_role(relowner, 'USAGE')) AS foreign_tables,
-        clock_timestamp() AS clock,
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS most,
         (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS used,
         (SELECT string_agg(name, ' and ') FROM pg_settings
@@ -41,14 +40,12 @@ def check_metadata_store() -> Iterator[Finding]:
     target = connection.settings_dict
     place = f"{target['HOST'] or 'the local socket'}:{target['PORT'] or 5432}/{target['NAME']}"
     try:
-        ask_directly(CONNECT_S)
+        lead = ask_directly(CONNECT_S)
         pooled = Finding(shares_sessions(), FAIL, SHARED_SESSIONS.rstrip("."), OWN_SESSIONS, f"{NAME} sessions")
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SELECT set_config('statement_timeout', '{STATEMENT_S}s', true)")
-            before = datetime.now(UTC)
             facts: Any = psycopg.Cursor(connection.connection, row_factory=namedtuple_row).execute(_FACTS).fetchone()
-            difference = max(before - facts.clock, facts.clock - datetime.now(UTC), timedelta(0))
-            rules = [pooled, *judge_server(facts, difference), *_judge_migrations(MigrationExecutor(connection))]
+            rules = [pooled, *judge_server(facts, abs(lead)), *_judge_migrations(MigrationExecutor(connection))]
     except (psycopg.Error, DatabaseError) as error:
         found = f"{place} does not answer: {' '.join(str(error).split())}"
         yield Finding(True, FAIL, found, "Check DATABASE_URL, the server, its log and the network.")
