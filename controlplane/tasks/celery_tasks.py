@@ -9,11 +9,17 @@ from django.db import transaction
 from controlplane.tasks import kills, launcher, watching
 from controlplane.tasks.models import Task
 
+_GIVEN_BACK_S = 1.0  # to any host's worker, also this one's
+
 
 @shared_task(name="controlplane.tasks.tasks.launch")
 def launch(task_id: str) -> bool:
     """Start a task's application, once; one that deletes segments has none, and is done here."""
-    return kills.run(task_id) or launcher.launch(task_id)
+    try:
+        return kills.run(task_id) or launcher.launch(task_id)
+    except launcher.GivenBack:
+        launch.apply_async((task_id,), countdown=_GIVEN_BACK_S)
+        return False
 
 
 @shared_task(name="controlplane.tasks.tasks.watch")

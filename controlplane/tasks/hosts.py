@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
+from django.core.cache import cache
 
 from controlplane.common.database import clock_lead, cursor, refuse_clock
 from controlplane.tasks.models import Host
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 MARK = ".host"  # a file in the folder of tasks, which names the folder
 KEPT_DAYS = 30  # so long the logs of a host that is gone can be asked for, if it comes back
 _WAIT_S = 1.0
+_REFUSED, _REFUSED_S = "tasks.host.refused", 60  # of hosts that could not start an application
 
 # The store's clock: one for all hosts. The row count says whether the name is ours.
 _RENEW = """
@@ -32,6 +34,7 @@ _RENEW = """
     ON CONFLICT (name) DO UPDATE SET folder = EXCLUDED.folder, identity = EXCLUDED.identity, seen_at = EXCLUDED.seen_at
     WHERE tasks_host.identity = EXCLUDED.identity OR tasks_host.seen_at < clock_timestamp() - %s
 """
+_ALIVE = "SELECT name FROM tasks_host WHERE seen_at >= clock_timestamp() - %s AND name <> %s"
 _GONE = "SELECT name FROM tasks_host WHERE seen_at < clock_timestamp() - %s"
 
 
@@ -101,6 +104,17 @@ def gone() -> set[str]:
     """The names of hosts that have no worker any more."""
     with cursor() as c:
         return {name for (name,) in c.execute(_GONE, (settings.TASK_HEARTBEAT_TIMEOUT,)).fetchall()}
+
+
+def another_may_start() -> bool:
+    """Whether a host other than this one, which could not start an application, has a worker and could lately.
+
+    A host with a full disk fails at once, so it would take one task after another from those that start them.
+    """
+    cache.set(f"{_REFUSED}.{settings.HOST_NAME}", True, timeout=_REFUSED_S)
+    with cursor() as c:
+        alive = c.execute(_ALIVE, (settings.TASK_HEARTBEAT_TIMEOUT, settings.HOST_NAME)).fetchall()
+    return len(cache.get_many([f"{_REFUSED}.{name}" for (name,) in alive])) < len(alive)
 
 
 def shares_folder(name: str) -> bool:

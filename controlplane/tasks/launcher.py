@@ -26,7 +26,7 @@ from controlplane.common import applications
 from controlplane.common.processes import passed_environment
 from controlplane.sources.spec_sources import FILL_MARK
 from controlplane.spark import cluster_drivers, spark_conf
-from controlplane.tasks import drivers, shared_applications, small_batches, spares
+from controlplane.tasks import drivers, hosts, shared_applications, small_batches, spares
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token, unclaim
 from controlplane.tasks.models import Resident, Status, Task
@@ -46,11 +46,15 @@ _SHARED = "shared.py"
 _PATIENCE_WITH_OTHERS = timedelta(seconds=20)  # another host has got the message, and starts an application
 
 
+class GivenBack(Exception):
+    """This host can't start the task's application, and another host may."""
+
+
 def launch(task_id: str) -> bool:
     """Start a PENDING task's application. Called twice, it starts one: False when there was nothing to start.
 
     Without room for it, it goes on waiting: the watch hands it over again. So does one whose last process is still
-    at its end.
+    at its end. Raises ``GivenBack``.
     """
     waiting = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).first()
     if waiting is None or waiting.is_of_segments or process_of(task_id) is not None:
@@ -69,7 +73,10 @@ def launch(task_id: str) -> bool:
             return False
         _start(task, new_token(task))
     except OSError as error:
-        end_task(waiting, error=f"The application could not be started: {error}")
+        if hosts.another_may_start():
+            unclaim(waiting, f"Host {settings.HOST_NAME} could not start it: {error}. Another host is to.")
+            raise GivenBack from error
+        end_task(waiting, error=f"The application could not be started on host {settings.HOST_NAME}: {error}")
     return True
 
 
@@ -164,7 +171,8 @@ def launch_sharing() -> None:
     for task in waiting.select_related("datasource").order_by("created_at"):
         team = task.datasource.team_id
         if team not in without_place and (task.created_at < old or shared_applications.folders(team)):
-            without_place |= set() if launch(task.pk) else {team}  # those behind it would not get one, either
+            with suppress(GivenBack):
+                without_place |= set() if launch(task.pk) else {team}  # those behind it would not get one, either
 
 
 def _start_spare_on(task: Task, token: str) -> bool:

@@ -132,10 +132,10 @@ def requeue_untouched(task: Task) -> bool:
     return bool(untouched.update(launched_at=None, token_hash="", message=message))
 
 
-def unclaim(task: Task) -> None:
+def unclaim(task: Task, message: str = "") -> None:
     """Let a task wait again that this process has claimed for a launch, and could not hand over to anybody."""
     unstarted = Task.objects.filter(pk=task.pk, status=Status.PENDING, last_heartbeat_at=None)
-    unstarted.update(launched_at=None, token_hash="")
+    unstarted.update(launched_at=None, token_hash="", message=message[:2000])
 
 
 def fail_lost(heard_since: datetime) -> list[str]:

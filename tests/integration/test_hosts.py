@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,13 +12,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.test import Client, override_settings
 from django.utils import timezone
 
 from controlplane.common import database
-from controlplane.tasks import host_agent, host_logs, hosts, launcher, residents, services
+from controlplane.tasks import celery_tasks, host_agent, host_logs, hosts, launcher, residents, services
 from controlplane.tasks.logs import add_log_line
 from controlplane.tasks.models import Host, Resident, Task
 from tests.support.django_cast import Cast, browsing_as
@@ -151,6 +153,29 @@ def test_two_hosts_of_one_name_are_refused(cast: Cast, there: Any, monkeypatch: 
     with override_settings(TASK_DIR=there.TASK_DIR / "another"):
         hosts.claim()
     assert Host.objects.get().identity != mine.identity
+
+
+def test_a_host_that_cannot_start_a_task_gives_it_to_another(
+    cast: Cast, there: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk is full, and it fails at once: the tasks of others would come to it, too. When no host can, it fails."""
+    hosts.claim()
+    with override_settings(HOST_NAME="ingest-3.example.org", TASK_DIR=there.TASK_DIR / "another"):
+        hosts.claim()
+    again: list[Any] = []
+    monkeypatch.setattr(celery_tasks.launch, "apply_async", lambda args, countdown: again.append(args))
+    full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr(launcher, "_start_process", full)
+    task = services.create_repair(like=cast.task, holes=[], topic_id="topic-id-1")
+    assert not celery_tasks.launch(task.pk)
+    task.refresh_from_db()
+    assert (task.status, task.launched_at, again) == ("PENDING", None, [(task.pk,)])
+    assert "ingest-2.example.org could not start it: [Errno 28]" in task.message
+    there.HOST_NAME = "ingest-3.example.org"
+    celery_tasks.launch(task.pk)
+    task.refresh_from_db()
+    assert (task.status, len(again)) == ("FAILED", 1)
+    assert "on host ingest-3.example.org: [Errno 28] No space left on device" in task.error
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(41, "41 s ahead of PostgreSQL's"), (-41, "41 s behind PostgreSQL's")])
