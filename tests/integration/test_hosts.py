@@ -158,7 +158,7 @@ def test_two_hosts_of_one_name_are_refused(cast: Cast, there: Any, monkeypatch: 
 def test_a_host_that_cannot_start_a_task_gives_it_to_another(
     cast: Cast, there: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its disk is full, and it fails at once: the tasks of others would come to it, too. When no host can, it fails."""
+    """Row 46 of the failure matrix: it fails at once, so the tasks of others would come to it, too."""
     hosts.claim()
     with override_settings(HOST_NAME="ingest-3.example.org", TASK_DIR=there.TASK_DIR / "another"):
         hosts.claim()
@@ -182,7 +182,7 @@ def test_a_host_that_cannot_start_a_task_gives_it_to_another(
 def test_by_a_wrong_clock_no_host_judges_tasks(
     cast: Cast, there: Any, monkeypatch: pytest.MonkeyPatch, seconds: int, said: str
 ) -> None:
-    """A worker does not start, one that runs ends, and web is not ready: heartbeats would come at another time."""
+    """Row 29 of the failure matrix: a worker does not start, one that runs ends, and web is not ready."""
     hosts.claim()
     signals: list[int] = []
     monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))

@@ -73,7 +73,7 @@ def programs_of(processes: list[psutil.Process]) -> tuple[set[Path], set[Path]]:
 
 @pytest.mark.timeout(2400)
 def test_tasks_run_are_killed_and_hang_on_yarn(house: House, yarn: YarnCluster) -> None:
-    """Nothing is lost or twice when YARN's operator kills a driver, nor when one hangs and Headgate has it killed."""
+    """Row 45 of the failure matrix: its operator kills a driver, Headgate one that hangs. Nothing is lost or twice."""
     topics = [house.topic() for _ in LANES]
     for lane, topic in zip(LANES, topics, strict=True):
         house.supervise(lane_spec(house, lane, topic, startDelay="PT0S", taskDuration="PT1H"))
