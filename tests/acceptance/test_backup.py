@@ -13,10 +13,11 @@ from controlplane.common.applications import running_applications
 from controlplane.embedded.postgres import DATABASE, ROLE, installation
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
-from tests.support.lanes import LANES, lane_spec
+from tests.support.lanes import lane_spec
 from tests.support.records import numbered, published, published_rows
 from tests.support.waiting import wait_for
 
+LANES = ("offset_range", "share_group")
 _REPAIRED = (
     "SELECT 1 FROM sources_sourceevent e JOIN datasources_datasource d ON d.id = e.datasource_id"
     " WHERE d.name = %s AND e.kind = 'repaired'"
@@ -44,6 +45,7 @@ def test_a_restored_store_reads_again_what_it_lacks(house: House, tmp_path: Path
     """Row 43 of the failure matrix, in the words of docs/operations/backup.md.
 
     No record comes afterwards: what the backup lacks is noticed without. Under Spark, whose applications begin anew.
+    What Kafka has as a consumer group's offset counts for nothing: ``test_consumer_group_faults``.
     """
     topic, backup = house.topic(), str(tmp_path / "headgate.dump")
     house.produce(topic, numbered(0, 1_000))
