@@ -54,7 +54,11 @@ print(json.dumps(seen))
 """
 
 
+def druid_clients() -> Path:
+    """Their Python."""
+    return python_with(f"druid-clients-{VERSION}", Path(__file__).with_suffix(".txt"))
+
+
 def clients_program(host: str, port: int, user: str) -> list[str]:
     """The command. Its environment has a token as ``HEADGATE_TOKEN``."""
-    python = python_with(f"druid-clients-{VERSION}", Path(__file__).with_suffix(".txt"))
-    return [str(python), "-c", _PROGRAM, host, str(port), user]
+    return [str(druid_clients()), "-c", _PROGRAM, host, str(port), user]

@@ -9,7 +9,13 @@ from pathlib import Path
 from controlplane.embedded.home import default_cache
 from controlplane.embedded.waiting import file_lock
 
+SPARK = "4.1.4"
 _LONGEST_INSTALL_S = 900.0
+
+
+def spark_reader() -> Path:
+    """The Python of ``spark_reader.py``. The first time, PySpark is built (430 MB, some minutes)."""
+    return python_with(f"spark-reader-{SPARK}", Path(__file__).with_name("spark_reader.txt"))
 
 
 def python_with(name: str, requirements: Path) -> Path:
@@ -21,8 +27,10 @@ def python_with(name: str, requirements: Path) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(folder.with_name(folder.name + ".lock"), _LONGEST_INSTALL_S, None):
         if not (folder / "complete").exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-            install = [*("-m", "pip", "install", "--quiet", "--require-hashes", "-r"), str(requirements)]
-            subprocess.run([str(folder / "bin" / "python"), *install], check=True, timeout=_LONGEST_INSTALL_S)
+            subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)], check=True)
+            # By this environment's pip. Modules are compiled when they are imported: few are.
+            pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet"]
+            install = [*pip, "--no-deps", "--no-compile", "--require-hashes", "-r", str(requirements)]
+            subprocess.run(install, check=True, timeout=_LONGEST_INSTALL_S)
             (folder / "complete").touch()
     return folder / "bin" / "python"

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from benchmarks.jars import jars
 from controlplane.feed.manifest import SPARK_RUNTIME
-from tests.support.own_environment import python_with
+from tests.support.own_environment import spark_reader
 
-VERSION = "4.1.4"
 _SHA256 = "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"  # of the runtime's jar
 # Prints the rows of each line of its input, which is SQL, as JSON. The line before it has opened the catalog.
 _QUERIES = """
@@ -21,11 +20,6 @@ for query in sys.stdin:
 spark.stop()
 """
 _SUBMIT = "--master local[2] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"
-
-
-def spark_reader() -> Path:
-    """Its Python. The first time, PySpark is built (430 MB, some minutes)."""
-    return python_with(f"spark-reader-{VERSION}", Path(__file__).with_suffix(".txt"))
 
 
 def iceberg_runtime() -> Path:

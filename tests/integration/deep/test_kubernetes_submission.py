@@ -20,11 +20,11 @@ import yaml
 from controlplane.embedded.home import PROJECT
 from controlplane.spark import cluster_drivers, kubernetes, spark_conf
 from controlplane.tasks.models import Task
-from tests.integration.deep.test_helm_chart import KUBERNETES, LEAST, VALIDATE, helm
+from tests.integration.deep.test_helm_chart import LEAST, helm
 from tests.support.django_cast import spec_for
 from tests.support.go_programs import LONGEST_BUILD_S
 from tests.support.kubernetes_api import NAMESPACE, KubernetesApi, kubernetes_api
-from tests.support.own_environment import python_with
+from tests.support.kubernetes_schemas import check_documents
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(LONGEST_BUILD_S)
@@ -104,7 +104,7 @@ def test_spark_submit_makes_a_pod_that_kubernetes_takes(
     # What Spark has made goes with the pod.
     assert all(made["metadata"]["ownerReferences"][0]["name"] == name for made in others if made is not pod)
     _check_rights(api, chart)
-    _validate([*api.objects.values(), *_templates(chart)])
+    check_documents([*api.objects.values(), *_templates(chart)])
 
 
 def _check_driver(pod: dict[str, Any]) -> None:
@@ -154,14 +154,6 @@ def _templates(chart: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return pods
 
 
-def _validate(documents: list[dict[str, Any]]) -> None:
-    python = python_with("kubernetes-validate", PROJECT / "tests" / "support" / "kubernetes_validate.txt")
-    command = [str(python), "-c", VALIDATE, KUBERNETES.rpartition(".")[0]]
-    done = subprocess.run(command, input=yaml.safe_dump_all(documents), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [document["kind"] for document in documents]
-
-
 def test_a_submission_that_may_not_make_pods_says_so_and_leaves_nothing(api: KubernetesApi, tmp_path: Path) -> None:
     api.forbidden = {("create", "pods")}
     code, output = submit(tmp_path / "log")
@@ -190,7 +182,7 @@ def test_driver_and_executor_run_with_the_images_entrypoint(
         wait_for("the driver asks for an executor", lambda: len(api.all("pods")) == 2, 240)
         [executor] = [found for found in api.all("pods") if found is not pod]
         assert executor["metadata"]["labels"]["headgate-task"] == kubernetes.label_of(TASK)
-        _validate([executor])
+        check_documents([executor])
         _run(api, executor, tmp_path, ending)
         assert driver.wait(240) == 0, (tmp_path / pod["metadata"]["name"] / "log").read_text()[-4000:]
     assert "\nsum 9900\n" in (tmp_path / pod["metadata"]["name"] / "log").read_text()
