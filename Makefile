@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help jars more-jars venv venv-dev chromium prerequisites demo up down status manage clean test test-deep test-durations screenshots lint format lock sbom image-test
+.PHONY: help jars provisions venv venv-dev chromium prerequisites demo up down status manage clean test test-deep test-durations screenshots lint format lock sbom image-test
 
 # The lock is made for 3.11; the newest others are tried after it.
 ifndef PYTHON
@@ -73,10 +73,10 @@ DEEP = -n 2 -m "deep or cluster" --durations 25 --durations-min 5
 test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (16 minutes)
 	$(PYTEST) $(QUICK) $(ARGS)
 
-test-deep: venv-dev more-jars chromium ## the rest: kills, storms, every page, a Spark cluster (45 minutes)
+test-deep: venv-dev provisions chromium ## the rest: kills, storms, every page, a Spark cluster (45 minutes)
 	$(PYTEST) $(DEEP) $(ARGS)
 
-test-durations: venv-dev more-jars chromium ## run both, and keep how long each file takes: the longest go first
+test-durations: venv-dev provisions chromium ## run both, and keep how long each file takes: the longest go first
 	$(PYTEST) $(QUICK) --record-durations
 	$(PYTEST) $(DEEP) --record-durations
 
@@ -87,8 +87,8 @@ jars: venv-dev
 image-test: venv-dev ## run the Dockerfile's steps in a Debian system and start web there; needs root and debootstrap
 	$(BIN)/python -m tests.support.debian_image $(ARGS)
 
-more-jars: jars
-	@$(BIN)/python -m tests.support.more_jars &
+provisions: jars
+	@$(BIN)/python -m tests.support.provisions &
 
 screenshots: venv-dev chromium ## every page, light and dark, wide and narrow, into .headgate/screenshots
 	rm -rf .headgate/screenshots && mkdir -p .headgate/screenshots
