@@ -155,10 +155,13 @@ def test_a_query_that_ends_by_itself_gathers(
         ({"onPoison": "ignore"}, "reject or fail"),
         ({"numReader": "3"}, "unknown option numreader"),
         ({"endingOffsets": "latest"}, "does not go with a share group"),
+        ({"startingOffsets": "earliest"}, "one position for all its members"),
+        ({"kafka.group.id": "g"}, "write shareGroupId"),
         ({"minPartitions": "8"}, "write numTasks"),
         ({"checkpointLocation": ""}, "give the reader the query's checkpoint"),
         ({"kafka.security.protocol": "SASL_SSL"}, "kafka.sasl.* is missing"),
         ({"kafka.plugin.library.paths": "/x.so"}, "not one of those that may be set"),
+        ({"kafka.interceptor.classes": "a.B"}, "not one of those that may be set"),
     ],
 )
 def test_options_that_make_no_sense_are_named(more: dict[str, str], why: str) -> None:

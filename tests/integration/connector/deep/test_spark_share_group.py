@@ -315,14 +315,13 @@ def test_a_group_that_the_login_may_not_read_ends_the_query(guarded: Guarded, se
     ("option", "value", "why"),
     [
         ("startingOffsets", "earliest", "one position for all its members"),
-        ("kafka.group.id", "g", "write shareGroupId"),
-        ("kafka.interceptor.classes", "a.B", "is not one of those that may be set"),
         ("subscribe", "no-such-topic-here", "can't be read"),
         ("bufferLocation", "/dev/null/buffer", "records are to wait in can't be used: .*Not a directory"),
         ("kafka.bootstrap.servers", "127.0.0.1:1", "can't be asked .*Connection refused"),
     ],
 )
 def test_refused_with_the_reason(desk: Desk, option: str, value: str, why: str) -> None:
+    """One that makes no sense, for all of ``test_share_group_ledger``; those that only a broker or a disk refuses."""
     options: Any = {option: value}
     with pytest.raises(Exception, match=why):
         desk.start("refused", f"refused-{option}", **options).awaitTermination()
