@@ -18,7 +18,7 @@ from tests.support.services import restart_all
 from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
-RECORDS = 40_000
+RECORDS = 20_000
 
 
 def test_a_worker_is_killed_while_it_holds_records(house: House, make_workers: Callable[..., Workers]) -> None:
