@@ -139,7 +139,8 @@ def _launch_shared(task: Task) -> bool | None:
         version = spares.version_of(*_spare_process("shared", _SHARED))
         application = shared_applications.with_place(team, version)
         if application is None:
-            if shared_applications.is_starting(team, version):
+            # One that is started for a task without a place would end unused, and the next one would be started.
+            if shared_applications.is_starting(team, version) or not may_launch(task):
                 return False
             if shared_applications.may_start(team):
                 _start_shared(team, version)

@@ -124,6 +124,18 @@ def test_a_task_waits_while_it_starts_and_no_second_one_is_started(cast: Cast) -
         serves(task)
 
 
+def test_none_is_started_for_a_task_that_the_pool_has_no_place_for(cast: Cast, here: Any) -> None:
+    """It would end unused after a minute, and the next round would start another one."""
+    here.WORKER_CAPACITY = 1  # which the cast's task has
+    assert not launcher.launch(pending(cast, "first"))
+    Task.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    launcher.launch_sharing()
+    assert shared_applications.folders() == []
+    lifecycle.end_task(cast.task)
+    launcher.launch_sharing()
+    assert len(shared_applications.folders()) == 1
+
+
 def test_launchers_side_by_side_hand_each_task_over_once(cast: Cast) -> None:
     folder, team = started(cast), cast.datasource.team_id
     tasks = [f"t{n}" for n in range(6)]
