@@ -45,7 +45,7 @@ def record_process(folder: Path, pid: int) -> None:
 
 def share_process(folder: Path, application: Path) -> None:
     """Name as a task's process one that serves others, too: that of ``application``'s folder. Raises ``OSError``."""
-    record = {**_read_json(application / "pid"), "shared": True}
+    record = {**_read_json(application / "pid"), "shared": application.name}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pid.new").write_text(json.dumps(record))
     (folder / "pid.new").rename(folder / "pid")
@@ -54,6 +54,12 @@ def share_process(folder: Path, application: Path) -> None:
 def is_shared(folder: Path) -> bool:
     """Whether the process that the folder names serves others, too: nobody may signal it for this task's sake."""
     return bool(_read_json(folder / "pid").get("shared"))
+
+
+def sharing_of(folder: Path) -> str:
+    """Which application's process it is, by the name of that one's folder; empty if it is the task's own."""
+    name = _read_json(folder / "pid").get("shared")
+    return name if isinstance(name, str) else ""
 
 
 def forget_process(folder: Path) -> None:

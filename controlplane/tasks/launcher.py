@@ -377,9 +377,11 @@ def remove_scratch(task_id: str) -> None:
 
 
 def is_dead(task_id: str) -> bool:
-    """Whether a task's process was started on this machine and is no more. One that has submitted a driver to a Spark
-    cluster is done; its driver is not dead."""
-    return has_process(task_id) and process_of(task_id) is None and not drivers.record(task_id, log_of(task_id))
+    """Whether a task's process was started on this machine and is no more, or serves others and not it any more. One
+    that has submitted a driver to a Spark cluster is done; its driver is not dead."""
+    if process_of(task_id) is not None:
+        return shared_applications.has_left(folder_of(task_id))
+    return has_process(task_id) and not drivers.record(task_id, log_of(task_id))
 
 
 def has_process(task_id: str) -> bool:

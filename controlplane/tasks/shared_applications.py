@@ -22,7 +22,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from controlplane.common.applications import SPARES, process_in, share_process
+from controlplane.common.applications import SPARES, process_in, share_process, sharing_of
 from controlplane.tasks import spares
 from ingestion.specs.messages.spare import ORDERS, RECORD, TASKS, SpareOrder
 
@@ -86,6 +86,12 @@ def tasks_in(folder: Path) -> list[str]:
     with suppress(OSError):
         return sorted(os.listdir(folder / TASKS))
     return []
+
+
+def has_left(task_folder: Path) -> bool:
+    """Whether a task was handed over to one that has ended with it since, whatever became of its last word."""
+    name = sharing_of(task_folder)
+    return bool(name) and not (task_folder.parent / SPARES / name / TASKS / task_folder.name).exists()
 
 
 def is_starting(team: int, version: str) -> bool:

@@ -209,6 +209,18 @@ def test_all_tasks_fail_with_the_process_and_keep_its_log(cast: Cast) -> None:
     assert len(shared_applications.folders()) == 1
 
 
+def test_a_task_that_it_has_left_fails_alone(cast: Cast) -> None:
+    """One that got no assignment, for example: nobody can say so where the control plane does not answer."""
+    folder = started(cast)
+    launched(cast, "first", "second")
+    serves("second")
+    Task.objects.filter(pk__in=["first", "second"]).update(launched_at=timezone.now() - timedelta(minutes=1))
+    (folder / TASKS / "first").unlink()  # as the application does at a task's end
+    host_rounds.fail_dead()
+    assert Task.objects.get(pk="first").status == Status.FAILED
+    assert Task.objects.get(pk="second").status == Status.PENDING
+
+
 def test_those_that_stop_the_host_interrupt_its_tasks(cast: Cast, here: Any) -> None:
     """They have not failed: that is what a stopped stack says of every task."""
     folder = started(cast)
