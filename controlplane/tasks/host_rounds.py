@@ -15,6 +15,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from celery.signals import worker_shutting_down
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
@@ -35,7 +36,15 @@ from controlplane.tasks.models import Resident, Status, Task
 EXIT_GRACE = timedelta(seconds=3)  # a process that ended has said so by then
 KILL_GRACE_S = 10.0  # so long one may take to end after its last word
 _unowned_since: dict[str, float] = {}
+_worker_ends = False
 _STOPPED_TEXT = "The stack or its machine was shut down, and the task was killed before it stopped cleanly."
+
+
+@worker_shutting_down.connect
+def stop_launching(**_: Any) -> None:
+    """Who stops this host's applications must find all of them, and other hosts may launch what waits."""
+    global _worker_ends
+    _worker_ends = True
 
 
 def run() -> None:
@@ -53,7 +62,8 @@ def run() -> None:
         launcher.limit_log(name)
     kill_unowned(running, time.monotonic())
     shared_applications.sweep()
-    launcher.launch_sharing()
+    if not _worker_ends:
+        launcher.launch_sharing()
     spare_rounds.run(time.monotonic())
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+from celery.signals import worker_shutting_down
 from django.test import Client
 from django.utils import timezone
 
@@ -231,6 +232,17 @@ def test_those_that_stop_the_host_interrupt_its_tasks(cast: Cast, here: Any) -> 
     gone(pid_of(folder))
     host_rounds.fail_dead()
     assert Task.objects.get(pk="first").status == Status.SUCCESS
+
+
+def test_a_worker_that_ends_launches_no_more(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stops its host's applications meanwhile would miss the one that is started last."""
+    monkeypatch.setattr(host_rounds, "_worker_ends", False)
+    monkeypatch.setattr(spare_rounds, "_not_before", 0.0)  # it hears the signal, too
+    pending(cast, "first")
+    Task.objects.filter(pk="first").update(created_at=timezone.now() - timedelta(minutes=1))
+    worker_shutting_down.send(sender=None)
+    host_rounds.run()
+    assert shared_applications.folders() == []
 
 
 def test_one_that_has_closed_takes_no_more(cast: Cast) -> None:
