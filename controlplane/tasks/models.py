@@ -164,6 +164,7 @@ class Task(models.Model):
 
     objects = TaskQuerySet.as_manager()
     concealed_for = ""
+    log_note = ""  # instead of the log, for who may not see it: ``selectors.get_task`` says it
 
     class Meta:
         ordering = ["-created_at", "-id"]

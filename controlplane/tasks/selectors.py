@@ -14,13 +14,15 @@ from controlplane.common.errors import NotFound
 from controlplane.common.health import Health
 from controlplane.common.text import storable
 from controlplane.datasources.masked_querysets import hidden_note
+from controlplane.datasources.masking import hidden_records
+from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, fence_totals, totals_of
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
 from controlplane.sources.models import SourceEvent
 from controlplane.sources.spec_sources import TOPIC_SEPARATOR
-from controlplane.tasks import capacity, diagnosis, host_logs
+from controlplane.tasks import capacity, diagnosis, host_logs, shared_applications
 from controlplane.tasks.diagnosis import Facts
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.segment_specs import segment_spec
@@ -29,6 +31,7 @@ from ingestion.specs.kafka.secrets import mask_secrets
 from ingestion.specs.tasks import batch
 
 DEFAULT_SAVED_EXCEPTIONS = 100
+_OTHERS_LOG = "Hidden: its application also serves a datasource whose logs you may not see."
 NAMES_SEARCHED = 20_000  # a search of names costs as much however many tasks there are
 
 
@@ -118,7 +121,20 @@ def get_task(user: User, task_id: str) -> Task:
     task = list_tasks(user).filter(pk=task_id).first() if storable(task_id) else None
     if task is None:
         raise NotFound(f"There is no task {task_id!r}.")
+    task.log_note = _note_of_shared_log(user, task)
     return task
+
+
+def _note_of_shared_log(user: User, task: Task) -> str:
+    """In a shared application's log are lines of all its tasks: they may be of a datasource with masked columns, of one
+    that a token does not name, or of the team that had the task's datasource before."""
+    if not task.shared_application:
+        return ""
+    teams = {task.datasource.team_id, shared_applications.team_of(task.shared_application)}
+    invisible = Datasource.objects.filter(team_id__in=teams).exclude(pk__in=Datasource.objects.visible_to(user))
+    unseen = {*hidden_records(user), *invisible.values_list("pk", flat=True)}
+    beside = Task.objects.filter(shared_application=task.shared_application, datasource_id__in=unseen)
+    return _OTHERS_LOG if unseen and beside.order_by().exists() else ""
 
 
 def task_totals(task: Task) -> Totals:
@@ -171,8 +187,8 @@ def task_log_tail(task: Task, max_bytes: int = 65536) -> str:
     Of a task that is shown to somebody who may not see what it may quote, a line that says so. Raises ``Unavailable``
     when it is on a host that does not answer.
     """
-    if task.concealed_for:
-        return f"{hidden_note(task.concealed_for)}\n"
+    if note := _note_for_log(task):
+        return f"{note}\n"
     size, tail = host_logs.read(task.host, task.pk, -max_bytes, max_bytes)
     if size > max_bytes and b"\n" in tail:
         tail = tail[tail.index(b"\n") + 1 :]
@@ -184,9 +200,13 @@ def task_log_from(task: Task, offset: int, max_bytes: int = 1 << 20) -> bytes:
 
     Of a task that is shown to somebody who may not see what it may quote, a line that says so.
     """
-    if task.concealed_for:
-        return f"{hidden_note(task.concealed_for)}\n".encode()
+    if note := _note_for_log(task):
+        return f"{note}\n".encode()
     return host_logs.read(task.host, task.pk, offset, max_bytes)[1]
+
+
+def _note_for_log(task: Task) -> str:
+    return hidden_note(task.concealed_for) if task.concealed_for else task.log_note
 
 
 def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,11 @@ def new_name(team: int) -> str:
     return f"{SPARES}/{_prefix(team)}{secrets.token_hex(4)}"
 
 
+def team_of(name: str) -> int:
+    """By the name that a task has of it."""
+    return int(name.split("-")[2])
+
+
 def _prefix(team: int | str) -> str:
     host = hashlib.sha256(settings.HOST_NAME.encode()).hexdigest()[:8]
     return f"shared-{host}-{team}-"
@@ -166,7 +171,7 @@ def _clear(folder: Path) -> None:
     if process_in(folder) is None and _age_s(folder) < FRESH_S:
         return  # another process of this host's worker is just starting it
     if not spares.was_ready(folder):
-        _failure_of(folder.name.split("-")[2]).touch()
+        _failure_of(team_of(folder.name)).touch()
         tail = spares.log_tail(folder)
         logger.warning("an application for several topics has ended; the next in %.0f s: %s", RETRY_S, tail)
     shutil.rmtree(folder, ignore_errors=True)
