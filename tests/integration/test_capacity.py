@@ -29,6 +29,7 @@ from tests.support.stored_offsets import kafka_spec
 def pool(cast: Cast, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six places, none of them taken."""
     settings.WORKER_CAPACITY = 6
+    settings.SPARK_PYTHON = "installed"  # else a launch for a cluster first packs all libraries: 7 s
     Task.objects.all().delete()
     # What is launched does not matter here, but whether.
     monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
