@@ -32,7 +32,9 @@ def test_every_page_has_a_rest_address_that_answers(cast: Cast, role: str) -> No
     lacking = [route for route, address in addresses.items() if not address and not WITHOUT.search(route)]
     # A query is sent to its address with POST, and a new saved query has nothing to show.
     assert lacking == ["query/", "query/saved/-/new/", "records/"]
-    told = {route: client.get(address).status_code for route, address in addresses.items() if address}
+    # The parts of a datasource or supervisor have addresses in common: each is asked once.
+    statuses = {address: client.get(address).status_code for address in dict.fromkeys(addresses.values()) if address}
+    told = {route: statuses[address] for route, address in addresses.items() if address}
     assert len(told) > 40
     assert {route: n for route, n in told.items() if n != 200 and not (n == 503 and route.startswith(KAFKA))} == {}
 
