@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiJsonRenderer2
 from drf_spectacular.views import SpectacularJSONAPIView
 
 # Swagger UI sets styles from its script and draws icons from data: addresses; nothing inline runs.
@@ -25,6 +26,27 @@ def openapi() -> dict[str, Any]:
     return document
 
 
+@cache
+def openapi_text(indent: int) -> bytes:
+    """The document as JSON, also made once: that takes longer than all else of an answer, and everybody may ask."""
+    text: bytes = OpenApiJsonRenderer().render(openapi(), None, {"indent": indent})
+    return text
+
+
+class _OneText(OpenApiJsonRenderer):
+    """Renders this process's document once. A refusal is rendered each time."""
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        if data is openapi():
+            return openapi_text(self.get_indent(accepted_media_type, renderer_context or {}))
+        text: bytes = super().render(data, accepted_media_type, renderer_context)
+        return text
+
+
+class _OnePlainText(_OneText):
+    media_type = OpenApiJsonRenderer2.media_type
+
+
 class _OneDocument(SchemaGenerator):
     """Returns this process's document for every request."""
 
@@ -39,6 +61,7 @@ class SchemaView(SpectacularJSONAPIView):
     permission_classes: list[Any] = []
     throttle_classes: list[Any] = []
     generator_class = _OneDocument
+    renderer_classes = [_OneText, _OnePlainText]
 
 
 @require_safe

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.test import Client
 
-from controlplane.api.docs import openapi
+from controlplane.api.docs import openapi, openapi_text
 from controlplane.publishing.settled import settled_among
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
@@ -75,8 +75,10 @@ def make_subscription(assignment: Assignment, number: int, watch: TopicWatch) ->
 def described_anew() -> Iterator[None]:
     """OpenAPI with this source, and after the test without it."""
     openapi.cache_clear()
+    openapi_text.cache_clear()
     yield
     openapi.cache_clear()
+    openapi_text.cache_clear()
 
 
 @pytest.fixture

@@ -181,6 +181,17 @@ def test_openapi_describes_what_there_is(db: None) -> None:
     assert "bearer" in schema["components"]["securitySchemes"]
 
 
+def test_the_text_of_openapi_is_made_once_and_no_refusal_is_answered_with_it(db: None) -> None:
+    first, again = (Client().get("/api/schema/") for _ in range(2))
+    assert first.content is again.content
+    dense = Client().get("/api/schema/", headers={"Accept": "application/json; indent=1"})
+    assert dense.headers["Content-Type"] == "application/json"
+    assert len(dense.content) < len(first.content)
+    assert dense.json() == first.json()
+    refused = Client().post("/api/schema/")
+    assert (refused.status_code, refused.json()["status"]) == (405, 405)
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
