@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from controlplane.tasks.models import Status, Task
 from ingestion.specs.messages.spare import TASKS, SpareOrder
 from tests.integration.test_supervisor_services import side_by_side
 from tests.support.django_cast import Cast, browsing_as
+from tests.support.house import lives
 from tests.support.waiting import wait_for
 
 # What the shared application does, and what one does that was started for one task, both without Spark.
@@ -56,7 +58,8 @@ def here(cast: Cast, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Task.objects.update(launched_at=timezone.now() - timedelta(minutes=5), last_heartbeat_at=timezone.now())
     yield settings
     for _, identity in applications.running_applications(settings.TASK_DIR):
-        os.killpg(identity.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.killpg(identity.pid, signal.SIGKILL)
 
 
 def pending(cast: Cast, name: str, **fields: Any) -> str:
@@ -95,7 +98,9 @@ def pid_of(folder: Path) -> int:
 
 
 def gone(pid: int) -> None:
-    wait_for("it is gone", lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        wait_for("it is gone", lambda: not lives(process))
 
 
 def test_tasks_of_a_team_share_one_process(cast: Cast) -> None:

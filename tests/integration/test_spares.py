@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ def here(cast: Cast, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Task.objects.update(launched_at=timezone.now() - timedelta(minutes=5), last_heartbeat_at=timezone.now())
     yield settings
     for _, identity in applications.running_applications(settings.TASK_DIR):
-        os.killpg(identity.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.killpg(identity.pid, signal.SIGKILL)
 
 
 def ready_spare() -> Path:
