@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from controlplane.common.applications import running_applications, stop_timeout_s
+from controlplane.common.applications import SPARES, running_applications, stop_timeout_s
 from controlplane.embedded import apps, terminal
 from controlplane.embedded.errors import EmbeddedError
 from controlplane.embedded.home import IN_CHECKOUT, Home, command, default_home
@@ -120,7 +120,8 @@ def up(stack: Stack) -> int:
 
 
 def down(stack: Stack) -> int:
-    if tasks := list(running_applications(stack.home.tasks)):
+    running = running_applications(stack.home.tasks)
+    if tasks := [name for name, _ in running if not name.startswith(SPARES)]:  # those that wait have no task
         terminal.console.print(f"Tasks that run: {len(tasks)}. They end in order, within {stop_timeout_s()} s …")
     terminal.console.print("Stopped." if stack.down() else "Nothing was running.")
     return 0
