@@ -135,7 +135,9 @@ def requeue_untouched(task: Task) -> bool:
 def unclaim(task: Task, message: str = "") -> None:
     """Let a task wait again that this process has claimed for a launch, and could not hand over to anybody."""
     unstarted = Task.objects.filter(pk=task.pk, status=Status.PENDING, last_heartbeat_at=None)
-    unstarted.update(launched_at=None, token_hash="", message=message[:2000])
+    # Another host may have claimed it since, and its claim stands.
+    mine = unstarted.filter(Q(launched_at=None) | Q(host=settings.HOST_NAME))
+    mine.update(launched_at=None, token_hash="", message=message[:2000])
 
 
 def fail_lost(heard_since: datetime) -> list[str]:

@@ -178,6 +178,26 @@ def test_a_host_that_cannot_start_a_task_gives_it_to_another(
     assert "on host ingest-3.example.org: [Errno 28] No space left on device" in task.error
 
 
+def test_what_another_host_has_claimed_meanwhile_stays_its_own(
+    cast: Cast, there: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with override_settings(HOST_NAME="ingest-3.example.org", TASK_DIR=there.TASK_DIR / "another"):
+        hosts.claim()
+    hosts.claim()
+    task = services.create_repair(like=cast.task, holes=[], topic_id="topic-id-1")
+
+    def too_late(_: str) -> None:
+        Task.objects.filter(pk=task.pk).update(launched_at=timezone.now(), host="ingest-3.example.org")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(launcher, "_claimed", too_late)
+    with pytest.raises(launcher.GivenBack):
+        launcher.launch(task.pk)
+    task.refresh_from_db()
+    assert (task.host, task.message) == ("ingest-3.example.org", "")
+    assert task.launched_at is not None
+
+
 @pytest.mark.parametrize(("seconds", "said"), [(41, "41 s ahead of PostgreSQL's"), (-41, "41 s behind PostgreSQL's")])
 def test_by_a_wrong_clock_no_host_judges_tasks(
     cast: Cast, there: Any, monkeypatch: pytest.MonkeyPatch, seconds: int, said: str
