@@ -11,11 +11,13 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client, TransactionTestCase
 from django.test import client as django_client
 from pytest_django import DjangoDbBlocker
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from controlplane.embedded.postgres import DATABASE
 from tests.support import environment
 from tests.support.warm_processes import start_cold, start_warm, warm_processes
 
@@ -46,6 +48,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """pytest-django asks for this before it makes the test database, and ends it after that is gone."""
     # Hashing as slow as a real site's would be most of the run time.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    connection.settings_dict["TEST"]["TEMPLATE"] = DATABASE
     with environment.servers(), warm_processes(environment.HOME.path) as python, pytest.MonkeyPatch.context() as patch:
         start_warm(patch, python)
         # A browser test before this one may have left Playwright's event loop running in this thread.

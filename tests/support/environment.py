@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from controlplane.embedded.home import temporary_home
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.valkey import Valkey
+from tests.support.migrated import migrate
 
 # Tests look at what was committed, not at what survives a power cut.
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -47,6 +48,7 @@ os.environ.update(
 
 @contextmanager
 def servers() -> Iterator[None]:
-    """PostgreSQL and Valkey, running."""
+    """PostgreSQL with all tables, and Valkey, running."""
     with POSTGRES, VALKEY:
+        migrate(POSTGRES.dsn)
         yield

@@ -27,6 +27,7 @@ from controlplane.embedded.valkey import Valkey
 from tests.support import undertaker
 from tests.support.broker import BROKER, Broker
 from tests.support.fault_proxy import FaultProxy
+from tests.support.migrated import migrate
 from tests.support.quick_kafka import Kafka
 from tests.support.services import restart_all, start_all
 from tests.support.waiting import PATIENCE, wait_for
@@ -105,6 +106,8 @@ class House(Broker):
             **submit_options(),
             "PYTHONPATH": str(code),
         }
+        if code == PROJECT:
+            migrate(self.postgres.dsn)
         apps.prepare_database(self.home, self.environment)
         self.web = apps.Web(self.home, self.environment, port=port)
         self.worker = apps.Worker(self.home, self.environment)

@@ -1,0 +1,51 @@
+"""What the migrations make of an empty metadata store, kept in the cache folder as PostgreSQL writes it.
+
+To run them takes eight seconds of a processor: at each change Django makes all models that a table refers to anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+
+from controlplane.embedded.home import PROJECT, default_cache
+from controlplane.embedded.postgres import installation
+from controlplane.embedded.waiting import file_lock
+
+_LONGEST_S = 300.0
+
+
+def migrate(dsn: str) -> None:
+    """Brings an empty database up to date; the first time by the migrations, until the code changes."""
+    cache = default_cache()
+    cache.mkdir(parents=True, exist_ok=True)
+    kept = cache / f"migrated-{_code()}.dump"
+    with file_lock(cache / "migrated.lock", _LONGEST_S, None):
+        if not kept.exists():
+            for former in cache.glob("migrated-*.dump"):
+                former.unlink()
+            _run_migrations(dsn)
+            _run("pg_dump", "--format=custom", f"--file={kept}.new", dsn)
+            os.rename(f"{kept}.new", kept)
+            return
+    _run("pg_restore", "--exit-on-error", "--single-transaction", f"--dbname={dsn}", str(kept))
+
+
+def _run_migrations(dsn: str) -> None:
+    environment = {**os.environ, "DATABASE_URL": dsn, "HEADGATE_SECRET_KEY": "of no use"}
+    command = [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity=0"]
+    subprocess.run(command, cwd=PROJECT, env=environment, check=True, timeout=_LONGEST_S)
+
+
+def _run(program: str, *arguments: str) -> None:
+    subprocess.run([installation() / "bin" / program, *arguments], check=True, timeout=_LONGEST_S)
+
+
+def _code() -> str:
+    """A mark of the control plane's code, from which migrations import, and of the packages with their migrations."""
+    found = hashlib.sha256((PROJECT / "requirements.txt").read_bytes())
+    for path in sorted((PROJECT / "controlplane").rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
