@@ -32,7 +32,8 @@ define install
 		echo "Could not create .venv. On Debian and Ubuntu: sudo apt-get install python3-venv" >&2; exit 1; }; }
 	@cmp -s $(1) .venv/$(1) || { echo "Installing the packages of $(1) into .venv (a few minutes the first time)" && \
 		rm -f .venv/requirements*.txt && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r $(1) && \
+		DIST_EXTRA_CONFIG="$(CURDIR)/tools/wheels.cfg" $(BIN)/python -m pip install --quiet \
+			--disable-pip-version-check --use-pep517 --require-hashes -r $(1) && \
 		cp requirements.txt .venv/requirements.txt && cp $(1) .venv/$(1); }
 endef
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from controlplane.embedded.home import default_cache
+from controlplane.embedded.home import PROJECT, default_cache
 from controlplane.embedded.waiting import file_lock
 
 SPARK = "4.1.4"
-_LONGEST_INSTALL_S = 900.0
+_LONGEST_INSTALL_S = 1800.0  # at the lowest priority, beside tests that leave little
 
 
 def spark_reader() -> Path:
@@ -31,6 +32,7 @@ def python_with(name: str, requirements: Path) -> Path:
             # By this environment's pip. Modules are compiled when they are imported: few are.
             pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet"]
             install = [*pip, "--no-deps", "--no-compile", "--require-hashes", "-r", str(requirements)]
-            subprocess.run(install, check=True, timeout=_LONGEST_INSTALL_S)
+            environment = {**os.environ, "DIST_EXTRA_CONFIG": str(PROJECT / "tools" / "wheels.cfg")}
+            subprocess.run(install, check=True, env=environment, timeout=_LONGEST_INSTALL_S)
             (folder / "complete").touch()
     return folder / "bin" / "python"
