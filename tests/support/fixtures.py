@@ -72,6 +72,8 @@ def house(pytestconfig: pytest.Config) -> Iterator[House]:
 def _ends_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test by which a part of the house has ended fails itself, instead of all those after it."""
     house: House | None = request.getfixturevalue("house") if "house" in request.fixturenames else None
+    if house:
+        house.wake()
     yield
     ended = house.start_again() if house else []
     assert not ended, f"ended by the end of this test: {', '.join(ended)}"

@@ -29,7 +29,7 @@ from tests.support.broker import BROKER, Broker
 from tests.support.fault_proxy import FaultProxy
 from tests.support.migrated import migrate
 from tests.support.quick_kafka import Kafka
-from tests.support.services import restart_all, start_all
+from tests.support.services import start_all, stop_all
 from tests.support.waiting import PATIENCE, wait_for
 
 T = TypeVar("T")
@@ -112,6 +112,7 @@ class House(Broker):
         self.web = apps.Web(self.home, self.environment, port=port)
         self.worker = apps.Worker(self.home, self.environment)
         self.beat = apps.Beat(self.home, self.environment)
+        self._rests = False
         start_all(self.web, self.worker, self.beat)
         self.username, self.password = apps.LOGIN_USER, apps.login_password(self.home)
         self._http = httpx2.Client(base_url=self.web.url, timeout=30.0, trust_env=False)
@@ -125,29 +126,40 @@ class House(Broker):
     def set_up_with(self, **settings: str) -> Iterator[None]:
         """The control plane's processes with other settings, for a while; nothing runs meanwhile nor afterwards."""
         before = dict(self.environment)
-        self._start_anew({**before, **settings})
+        self._rest_with({**before, **settings})
+        self.start_again()
         try:
             yield
         finally:
-            self._start_anew(before)
+            self._rest_with(before)
 
-    def _start_anew(self, environment: dict[str, str]) -> None:
-        self.rest()
-        for application, _ in running_applications(self.home.tasks):  # one that serves all datasources, of a cluster
-            self.kill_application(application)
+    def _rest_with(self, environment: dict[str, str]) -> None:
+        """They start with the next test, or at once with other settings."""
+        if not self._rests:
+            self.rest()
+            for application, _ in running_applications(self.home.tasks):  # one that serves all, or is a cluster's
+                self.kill_application(application)
+            stop_all(self.web, self.worker, self.beat)
+        self._rests = True
         self.environment.clear()
         self.environment.update(environment)  # theirs too: they hold this very one
-        restart_all(self.web, self.worker, self.beat)
 
     def start_again(self) -> list[str]:
-        """Starts those of the control plane's processes that have ended; their names."""
+        """Starts those of the control plane's processes that have ended; the names of those that did not only rest."""
         ended = [app for app in (self.web, self.worker, self.beat) if not app.running]
         start_all(*ended)
-        return [app.name for app in ended]
+        rested, self._rests = self._rests, False
+        return [] if rested else [app.name for app in ended]
 
     @property
     def url(self) -> str:
+        self.wake()
         return self.web.url
+
+    def wake(self) -> None:
+        """Start what rests between two settings."""
+        if self._rests:
+            self.start_again()
 
     def switch_web(self, web: apps.Web) -> None:
         """From now on this one is asked. The one before gets a second for what it was asked last, then it ends."""
@@ -189,6 +201,7 @@ class House(Broker):
 
     def api(self, method: str, path: str, json: Any = None, expect: int | None = None) -> Any:
         """The answer's JSON; fails on an unexpected status (by default: any from 400)."""
+        self.wake()
         response = self._http.request(method, path, json=json, headers={"X-Headgate-Team": "demo"})
         wrong = response.status_code >= 400 if expect is None else response.status_code != expect
         assert not wrong, f"{method} {path}: {response.status_code} {response.text[:2000]}"
