@@ -1,6 +1,7 @@
 """A Spark standalone cluster: a master and workers that are machines of their own, as far as one machine can be.
 
 Each has a loopback address, folders and an environment of its own: Java, Spark, and nothing of this project's Python.
+None runs until a test says of which size it wants them.
 For a while it may have two masters, of which a ZooKeeper elects the acting one and keeps what that knows.
 """
 
@@ -12,7 +13,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from controlplane.embedded.spark_classes import submit_options
 from tests.support.processes import command_lines
 from tests.support.waiting import wait_for
 
-SMALL, LARGE = (1, "2g"), (3, "6g")  # cores and memory of a worker
+SMALL, LARGE = (1, "2g"), (4, "6g")  # cores and memory of a worker
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _ZOOKEEPER = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -62,11 +63,9 @@ class Master:
 
 
 class SparkCluster:
-    """``hosts``: a worker at each address, with so many cores and so much memory; ``variables``: its environment."""
+    """``hosts``: a worker at each address; ``variables``: its environment."""
 
-    def __init__(
-        self, folder: Path, hosts: Sequence[str], cores: int, memory: str, variables: Mapping[str, str]
-    ) -> None:
+    def __init__(self, folder: Path, hosts: Sequence[str], variables: Mapping[str, str]) -> None:
         self.folder = folder
         self._code = folder / "code"
         self._variables = {**variables, "PYTHONPATH": str(self._code)}
@@ -74,12 +73,11 @@ class SparkCluster:
         self.conf = folder / "conf"
         self.conf.mkdir(parents=True)
         (self.conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in _CONF.items()))
-        self._masters = [Master()]
+        self._masters: list[Master] = []
         self._recovery = ""  # Java options of masters
-        self._start_master(self._masters[0])
-        self._size = cores, memory
-        self._workers = {host: self._worker(host) for host in hosts}
-        self._await_workers()
+        self._size = SMALL
+        self._hosts = hosts
+        self._workers: dict[str, Child] = {}
 
     def _start_master(self, master: Master) -> None:
         where = ["--host", "127.0.0.1", "--port", str(master.port), "--webui-port", master.web.rpartition(":")[2]]
@@ -92,8 +90,8 @@ class SparkCluster:
         self._await_workers()
 
     @contextmanager
-    def with_standby(self) -> Iterator[None]:
-        """Two masters, which elect one, instead of the one without recovery. Nothing may run at either end."""
+    def with_standby(self, cores: int, memory: str) -> Iterator[None]:
+        """Machines of this size with two masters, which elect one and recover. Nothing may run at either end."""
         port, folder = choose_port(None), self.folder / "zookeeper"
         folder.mkdir()
         # A session has at most 20 ticks: for so long an election waits for a master that was killed.
@@ -102,21 +100,32 @@ class SparkCluster:
         zookeeper = self._start(_ZOOKEEPER, "127.0.0.1", str(folder / "zoo.cfg"))
         wait_for("ZooKeeper is up", lambda: _listens(port), 60, zookeeper.output)
         first = Master()
-        options = f"-Dspark.deploy.recoveryMode=ZOOKEEPER -Dspark.deploy.zookeeper.url=127.0.0.1:{port}"
+        recovery = f"-Dspark.deploy.recoveryMode=ZOOKEEPER -Dspark.deploy.zookeeper.url=127.0.0.1:{port}"
         try:
-            self._replace_masters([first, Master([first.port])], options)
+            self._start_anew((cores, memory), [first, Master([first.port])], recovery)
             yield
         finally:
-            self._replace_masters([Master()], "")
+            self.stop()
             zookeeper.kill()
 
-    def _replace_masters(self, masters: list[Master], options: str) -> None:
-        self.stop()
-        self._masters, self._recovery = masters, options
-        for master in masters:
-            self._start_master(master)
-        self.await_master()
-        self._workers = {host: self._worker(host) for host in self._workers}
+    def resize(self, cores: int, memory: str) -> None:
+        """One master without recovery, and machines of this size. Nothing may run where there are others."""
+        if not self._masters:
+            self._start_anew((cores, memory), [Master()])
+        elif self._size != (cores, memory):
+            self._start_anew((cores, memory))
+
+    def _start_anew(self, size: tuple[int, str], masters: Sequence[Master] = (), recovery: str = "") -> None:
+        """``masters``: those that run, unless there are others."""
+        self._stop_workers()
+        if masters:
+            self.stop()
+            self._masters, self._recovery = list(masters), recovery
+            for master in masters:
+                self._start_master(master)
+            self.await_master()
+        self._size = size
+        self._workers = {host: self._worker(host) for host in self._hosts}
         self._await_workers()
 
     def lose_master(self) -> Master:
@@ -136,16 +145,6 @@ class SparkCluster:
 
     def _acting(self) -> Master | None:
         return next((m for m in self._masters if (m.says() or {}).get("status") == "ALIVE"), None)
-
-    def resize(self, cores: int, memory: str) -> None:
-        """Other machines take the place of these, unless they have that size. Nothing may run on them."""
-        if self._size == (cores, memory):
-            return
-        for child in self._workers.values():
-            child.stop()
-        self._size = cores, memory
-        self._workers = {host: self._worker(host) for host in self._workers}
-        self._await_workers()
 
     def _await_workers(self) -> None:
         def alive() -> list[tuple[str, int]]:
@@ -284,9 +283,18 @@ class SparkCluster:
     def _logs(self) -> list[Path]:
         return [*self.folder.glob("*.log"), *self.folder.glob("*/work/*/*/std*")]
 
-    def stop(self) -> None:
-        for child in (*self._workers.values(), *(m.process for m in self._masters if m.process)):
+    def _stop_workers(self) -> None:
+        for child in self._workers.values():
             child.stop()
+        self._workers = {}
+
+    def stop(self) -> None:
+        """All of it; it can run again."""
+        self._stop_workers()
+        for master in self._masters:
+            if master.process:
+                master.process.stop()
+        self._masters = []
 
 
 def _listens(port: int) -> bool:
@@ -303,11 +311,10 @@ def _command(process: psutil.Process) -> str:
 
 
 @contextmanager
-def spark_cluster(
-    folder: Path, hosts: Sequence[str], cores: int, memory: str, variables: Mapping[str, str] | None = None
-) -> Iterator[SparkCluster]:
+def spark_cluster(folder: Path, hosts: Sequence[str], variables: Mapping[str, str]) -> Iterator[SparkCluster]:
     """One that is stopped at the end."""
-    with ExitStack() as stack:
-        cluster = SparkCluster(folder, hosts, cores, memory, variables or {})
-        stack.callback(cluster.stop)
+    cluster = SparkCluster(folder, hosts, variables)
+    try:
         yield cluster
+    finally:
+        cluster.stop()

@@ -14,18 +14,15 @@ from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import lane_spec
 from tests.support.records import Endless, published, published_rows
-from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_cluster import LARGE, SparkCluster
 from tests.support.waiting import wait_for
 
 LANES = ("offset_range", "share_group")
-# Two tasks take two cores for drivers and two for indexers: one machine has room for both, two have for a third.
-ROOM = (4, "6g")
 
 
 @pytest.fixture(scope="module")
 def on_cluster(house: House, cluster: SparkCluster) -> Iterator[SparkCluster]:
     """The house's drivers run there, by both masters' addresses."""
-    cluster.resize(*ROOM)
     settings = {
         "HEADGATE_SPARK_DEPLOY_MODE": "cluster",
         "HEADGATE_SPARK_PYTHON": "installed",  # to unpack it takes longer than all that is looked at
@@ -33,7 +30,7 @@ def on_cluster(house: House, cluster: SparkCluster) -> Iterator[SparkCluster]:
     }
     with (
         cluster.code_installed(),
-        cluster.with_standby(),
+        cluster.with_standby(*LARGE),
         house.set_up_with(**cluster.settings, **settings),
     ):
         yield cluster

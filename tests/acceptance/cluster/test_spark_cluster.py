@@ -88,6 +88,7 @@ def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: S
 
 def test_without_the_secret_nobody_is_heard(cluster: SparkCluster) -> None:
     """Row 22 of the security checklist: Spark's master does not take a worker that does not know it."""
+    cluster.resize(*SMALL)
     said = cluster.says_to_a_stranger()
     assert "Failed to connect to master" in said
     assert "Successfully registered" not in said

@@ -10,7 +10,7 @@ import pytest
 from tests.support.house import House
 from tests.support.records import numbered
 from tests.support.s3 import s3_server
-from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_cluster import SMALL, SparkCluster
 from tests.support.spark_driver import application, kill, numbers
 from tests.support.spark_session import committed
 from tests.support.waiting import wait_for
@@ -19,6 +19,7 @@ from tests.support.waiting import wait_for
 @pytest.mark.timeout(900)
 def test_on_a_cluster_with_s3_whatever_is_killed(house: House, cluster: SparkCluster, tmp_path: Path) -> None:
     """Two workers; an executor is killed, then the driver; what was polled is in S3, and each record is there once."""
+    cluster.resize(*SMALL)
     topic = house.topic()
     house.configure_group(f"group-{topic}", share_record_lock_duration_ms=2000)
     options: dict[str, Any] = {
