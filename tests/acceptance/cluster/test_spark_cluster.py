@@ -39,7 +39,7 @@ def started_by(house: House, task: str) -> set[int]:
 
 @pytest.mark.timeout(900)
 def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: SparkCluster) -> None:
-    """The two cores are taken; the next task says that it waits for one, and gets those of the task before it.
+    """The two cores are taken; the next task says that it waits for one, and gets one of the task before it.
 
     Spark's master deals the cores out.
     """
@@ -69,7 +69,7 @@ def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: S
     wait_for("it ends when told to", lambda: house.status(waiting) == "SUCCESS", 60, on_cluster.logs)
 
     stream = Endless(house, topic, 500)
-    house.supervise({**spec, "ioConfig": {**spec["ioConfig"], "pollTimeout": 100}})
+    house.supervise({**spec, "ioConfig": {**spec["ioConfig"], "taskCount": 1}})
 
     def waits() -> bool:
         seen = supervisor_of(house, supervisor)
