@@ -6,11 +6,11 @@ nothing is lost or stored twice when that process, or all of the application, is
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pytest
 
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
@@ -61,42 +61,61 @@ def log_of(house: House, task: str) -> Path:
     return house.home.tasks / task / "spark.log"
 
 
-def test_topics_share_an_application_and_nothing_is_lost_or_twice(house: House) -> None:
-    topics = Topics(house, 4)
+@pytest.mark.timeout(900)
+def test_tasks_share_an_application_and_nothing_is_lost_or_twice(house: House) -> None:
+    """Those of two supervisors: of offset ranges, and of share groups, whose records Kafka delivers again."""
+    topics, lent = Topics(house, 4), Topics(house, 2, "lent")
     first, second, third, fourth = topics.names
-    topics.produce()
+    house.fail_at(STEM, crash_marker="KILLER")
+
+    def produce() -> None:
+        topics.produce()
+        lent.produce()
+
+    def stored() -> None:
+        topics.stored()
+        lent.stored()
+
+    produce()
     house.produce(second, [b"{broken"] * 3)  # its neighbours do not notice
-    supervisor = house.supervise(pattern_spec(house, first))
-    tasks = topics.tasks(supervisor)
-    topics.stored()
+    supervisor = house.supervise(pattern_spec(house.kafka_spec(first, STEM), STEM))
+    lender = house.supervise(pattern_spec(house.spec(lent.names[0], "lent"), "lent"))
+
+    def reading() -> dict[str, str]:
+        return {**topics.tasks(supervisor), **lent.tasks(lender)}
+
+    tasks = reading()
+    stored()
     [application] = set(pids(house, tasks).values())
     assert application is not None
-    [worker] = {pid for task in tasks.values() for pid in house.indexer_pids(task).values()}
+    [worker] = workers(house, tasks)
     assert len({log_of(house, task).stat().st_ino for task in tasks.values()}) == 1
 
     # One task is killed: the others go on.
     house.api("POST", f"/druid/indexer/v1/task/{tasks[third]}/shutdown")
     house.ended(tasks[third])
-    after = topics.tasks(supervisor)
-    topics.produce()
-    topics.stored()
-    assert {topic for topic in topics.names if after[topic] != tasks[topic]} == {third}
+    after = reading()
+    produce()
+    stored()
+    assert {topic for topic in after if after[topic] != tasks[topic]} == {third}
     assert set(pids(house, after).values()) == {application}
 
-    # The process of all indexers dies: each starts again, for the same task.
-    topics.produce()
-    os.kill(worker, signal.SIGKILL)
-    topics.produce()
-    topics.stored()
-    assert topics.tasks(supervisor) == after
-    assert {pid for task in after.values() for pid in house.indexer_pids(task).values()} != {worker}
+    # A record kills the process of all indexers: each starts again, for the same task, and takes what it had in hand
+    # for suspect until that record is found.
+    produce()
+    house.produce(first, [b'{"time": "2025-06-01T00:00:00Z", "n": -1, "category": "KILLER"}'])
+    produce()
+    stored()
+    wait_for("the record is quarantined", lambda: house.totals(STEM)["unparseable"] == 4, 180)
+    assert reading() == after
+    assert workers(house, after) != {worker}
 
     # The application dies: all its tasks fail, and the next ones share another.
-    topics.produce()
+    produce()
     house.kill_application(after[first])
-    topics.produce()
-    topics.stored()
-    renewed = topics.tasks(supervisor)
+    produce()
+    stored()
+    renewed = reading()
     assert not set(renewed.values()) & set(after.values())
     [other] = set(pids(house, renewed).values())
     assert other not in (None, application)
@@ -104,10 +123,10 @@ def test_topics_share_an_application_and_nothing_is_lost_or_twice(house: House) 
 
     # One topic grows: it gets an application of its own, its neighbours stay.
     topics.produce(20_000, [fourth])
-    topics.stored()
+    stored()
 
     def moved_out() -> dict[str, str] | None:
-        found = topics.tasks(supervisor)
+        found = reading()
         return found if house.application_pid(found[fourth]) not in (other, None) else None
 
     moved = wait_for("the topic that grew has its own application", moved_out, 120, lambda: house.logs(STEM))
@@ -115,56 +134,22 @@ def test_topics_share_an_application_and_nothing_is_lost_or_twice(house: House) 
         topic: task for topic, task in renewed.items() if topic != fourth
     }
     assert house.application_pid(moved[first]) == other
-    topics.produce()
-    topics.stored()
+    produce()
+    stored()
 
     house.rest()
-    totals = check_exactly_once(house, STEM, range(topics.produced))
-    assert totals["unparseable"] == 3
+    assert check_exactly_once(house, STEM, range(topics.produced))["unparseable"] == 4
+    check_exactly_once(house, "lent", range(lent.produced))
     assert other is not None and psutil.pid_exists(other)  # it waits a minute for more
 
 
-def test_share_groups_share_one_too(house: House) -> None:
-    """Kafka delivers again what the dead process held."""
-    topics = Topics(house, 2, "lent")
-    topics.produce()
-    spec = house.spec(topics.names[0], "lent")
+def workers(house: House, tasks: dict[str, str]) -> set[int]:
+    """The processes of their indexers."""
+    return {pid for task in tasks.values() for pid in house.indexer_pids(task).values()}
+
+
+def pattern_spec(spec: dict[str, Any], stem: str) -> dict[str, Any]:
+    """Of all topics that are called so, but for the number."""
     del spec["ioConfig"]["topic"]
-    spec["ioConfig"] |= {"topicPattern": "lent-.*", "smallTopicRate": 20, "period": "PT2S"}
-    supervisor = house.supervise(spec)
-    tasks = topics.tasks(supervisor)
-    topics.stored()
-    assert len(set(pids(house, tasks).values()) - {None}) == 1
-    [worker] = {pid for task in tasks.values() for pid in house.indexer_pids(task).values()}
-    topics.produce()
-    os.kill(worker, signal.SIGKILL)
-    topics.produce()
-    topics.stored()
-    assert topics.tasks(supervisor) == tasks
-    house.rest()
-    check_exactly_once(house, "lent", range(topics.produced))
-
-
-def test_a_record_that_kills_the_decoder_is_found_and_its_neighbours_are_read(house: House) -> None:
-    """It kills the process of all indexers: each of these takes what it had in hand for suspect, too."""
-    topics = Topics(house, 3, "deadly")
-    house.fail_at("deadly", crash_marker="KILLER")
-    topics.produce()
-    house.produce(topics.names[0], [b'{"time": "2025-06-01T00:00:00Z", "n": -1, "category": "KILLER"}'])
-    topics.produce()
-    spec = house.kafka_spec(topics.names[0], "deadly")
-    del spec["ioConfig"]["topic"]
-    spec["ioConfig"] |= {"topicPattern": "deadly-.*", "smallTopicRate": 20, "period": "PT2S"}
-    house.supervise(spec)
-    topics.stored()
-    wait_for("the record is quarantined", lambda: house.totals("deadly")["unparseable"] == 1, 180)
-    house.rest()
-    assert check_exactly_once(house, "deadly", range(topics.produced))["unparseable"] == 1
-
-
-def pattern_spec(house: House, topic: str) -> dict[str, object]:
-    """Of all topics that are called as this one is, but for the number."""
-    spec = house.kafka_spec(topic, STEM)
-    del spec["ioConfig"]["topic"]
-    spec["ioConfig"] |= {"topicPattern": f"{STEM}-.*", "smallTopicRate": 20, "period": "PT2S"}
+    spec["ioConfig"] |= {"topicPattern": f"{stem}-.*", "smallTopicRate": 20, "period": "PT2S"}
     return spec
