@@ -18,9 +18,8 @@ __all__ = ["guarded"]  # a fixture
 def lanes(guarded: Guarded) -> dict[str, dict[str, Any]]:
     """A spec for each, by its topic."""
     more: dict[str, Any] = {"consumerProperties": guarded.properties, "period": "PT2S"}
-    ranges, group, share = (guarded.topic(name, partitions=2) for name in ("ranges", "group", "share"))
+    group, share = (guarded.topic(name, partitions=2) for name in ("group", "share"))
     return {
-        ranges: guarded.kafka_spec(ranges, **more),
         group: guarded.kafka_spec(group, assignment="consumer_group", **more),
         share: guarded.spec(share, useEarliestOffset=True, **more),
     }
@@ -28,7 +27,10 @@ def lanes(guarded: Guarded) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.timeout(900)
 def test_what_is_missing_is_named_and_it_reads_on_once_it_is_there(house: House, guarded: Guarded) -> None:
-    """Under Spark, as the driver must not take a refused indexer for a dead one."""
+    """Under Spark, as the driver must not take a refused indexer for a dead one.
+
+    Partitions assigned by number are refused as in ``test_kafka_refuses``.
+    """
     specs = lanes(guarded)
     for topic, spec in specs.items():
         guarded.give("GROUP", f"group-{topic}", "READ", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")

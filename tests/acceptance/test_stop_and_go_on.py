@@ -47,23 +47,21 @@ def stopped_as_by_the_launcher(house: House) -> Iterator[None]:
 
 @pytest.mark.timeout(900)
 def test_nothing_is_red_lost_or_doubled(house: House) -> None:
-    """Supervisors and a task by hand, of each source one; none of them fails, each record is stored once.
+    """A supervisor of a share group and a task by hand of a consumer group: neither fails, each record is stored once.
 
     Under Spark, whose applications are told to end by a signal.
     """
-    share, ranges, hand = (house.topic(lane.replace("_", "-")) for lane in ("share_group", "offset_range", BY_HAND))
+    share, hand = (house.topic(lane.replace("_", "-")) for lane in ("share_group", BY_HAND))
     house.supervise(lane_spec(house, "share_group", share, startDelay="PT0S"))
-    house.supervise(lane_spec(house, "offset_range", ranges, startDelay="PT0S"))
     task = house.submit({**lane_spec(house, BY_HAND, hand, idleConfig=IDLE), "type": "index_kafka"})
-    topics = [share, ranges, hand]
+    topics = [share, hand]
     streams = {topic: Endless(house, topic) for topic in topics}
     for topic in topics:
         published(house, topic, 500, 180)
     with stopped_as_by_the_launcher(house):
-        for topic in (share, ranges):
-            [(status, error, message)] = tasks_of(house, topic)
-            assert (status, error) == ("SUCCESS", ""), house.logs(topic)
-            assert message.startswith("The stack or its machine was shut down, and the task stopped cleanly.")
+        [(status, error, message)] = tasks_of(house, share)
+        assert (status, error) == ("SUCCESS", ""), house.logs(share)
+        assert message.startswith("The stack or its machine was shut down, and the task stopped cleanly.")
         [(status, error, message)] = tasks_of(house, hand)
         assert (status, error) == ("PENDING", ""), house.logs(hand)
         assert message.endswith("It continues automatically.")
