@@ -40,6 +40,7 @@ from tests.support.waiting import wait_for
 
 KINDS = ("share_group", "offset_range")
 PAUSE_S = 0.1
+ASKS_EVERY_S = 0.5
 SETTLE_S = 300.0  # of a machine that does much else
 _FAILED = "SELECT id || ': ' || error || ' ' || message FROM tasks_task WHERE status = 'FAILED'"
 _HEARTBEAT = (
@@ -120,7 +121,7 @@ class Client:
         self._thread.start()
 
     def _run(self, path: str) -> None:
-        while not self._stopped.wait(PAUSE_S):
+        while not self._stopped.wait(ASKS_EVERY_S):
             for address in (path, "/readyz"):
                 began = time.monotonic()
                 try:

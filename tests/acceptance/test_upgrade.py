@@ -10,8 +10,8 @@ import warnings
 
 from benchmarks import upgrade
 
-DWELL_S = 2.0
-RATE = 100  # records a second to each topic
+DWELL_S = 1.0
+RATE = 40  # records a second to each topic
 
 
 def test_every_process_changes_while_sources_are_read_and_nothing_is_lost_or_twice() -> None:
