@@ -63,6 +63,8 @@ DEFAULTS = {
     # After a crash the controller lets the broker back in when its old session has ended (9 s by default).
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "1000",
+    # The controller writes an empty record twice a second by default, for replicas to see that it lives.
+    "metadata.max.idle.interval.ms": "0",
     "log.retention.hours": "8760",
     "log.cleaner.dedupe.buffer.size": "16777216",
 }
