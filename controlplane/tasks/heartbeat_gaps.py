@@ -11,16 +11,19 @@ from django.utils import timezone
 
 KEY = "tasks.hearing"
 LONGEST_GAP = timedelta(seconds=15)  # rounds further apart than this are not one stretch of time
+JUST_NOW = timedelta(seconds=1.5)  # rounds over tasks, a host and what merges come one after another
 ASK_TIMEOUT_S = 5.0
 
 
 def heartbeats_accepted_since() -> datetime | None:
     """Since when the web process has answered at every look; None while it does not."""
     now, key = timezone.now(), key_here()
+    since, last = cache.get(key) or (now, now)
+    if timedelta() < now - last < JUST_NOW:
+        return since
     if not _web_answers():
         cache.delete(key)
         return None
-    since, last = cache.get(key) or (now, now)
     if now - last > LONGEST_GAP:
         since = now
     cache.set(key, (since, now), timeout=3600)

@@ -62,3 +62,14 @@ def test_an_application_that_stays_silent_after_it_makes_room(
     assert not runs(), "it has answered for so long, and heard nothing"
     assert Resident.objects.get().error.startswith("It was lost: no heartbeat for ")
     assert capacity.pool().used == 0
+
+
+def test_one_look_serves_the_rounds_that_come_together(
+    db: None, goes_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on.set()
+    since = heartbeat_gaps.heartbeats_accepted_since()
+    goes_on.clear()
+    assert heartbeat_gaps.heartbeats_accepted_since() == since is not None
+    monkeypatch.setattr(heartbeat_gaps, "JUST_NOW", timedelta())
+    assert heartbeat_gaps.heartbeats_accepted_since() is None
