@@ -124,7 +124,7 @@ def _at_rest(house: House) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def told(house: House) -> dict[str, str]:
-    """A task that reads with all these secrets, a supervisor that the broker refuses and its task: their ids."""
+    """A task that reads with all these secrets, a task and a supervisor that the broker refuses: their ids."""
     topic = house.topic("canary", 1)
     house.produce(topic, numbered(0, 100))
     reading = {"bootstrap.servers": house.bootstrap, **KEYS, **JAAS}
@@ -133,16 +133,15 @@ def told(house: House) -> dict[str, str]:
     spec = house.spec(refused, consumerProperties={**reading, "security.protocol": "SASL_PLAINTEXT"}, period="PT2S")
     spec["ioConfig"]["inputFormat"] = _with_registry()
     supervisor = house.supervise(spec)
+    in_vain = house.submit({**spec, "ioConfig": {**spec["ioConfig"], "idleConfig": {"enabled": False}}})
     published(house, topic, 100)
 
-    def complaint() -> str:
-        of_task = house.sql(
-            "SELECT id FROM tasks_task WHERE supervisor_id = %s AND observation->>'error' <> ''", supervisor
-        )
+    def complaint() -> bool:
+        of_task = house.sql("SELECT 1 FROM tasks_task WHERE id = %s AND observation->>'error' <> ''", in_vain)
         errors = house.sql("SELECT recent_errors FROM supervisors_supervisor WHERE id = %s", supervisor)
-        return str(of_task[0][0]) if of_task and any(e["stream"] for (some,) in errors for e in some) else ""
+        return bool(of_task) and any(e["stream"] for (some,) in errors for e in some)
 
-    in_vain = wait_for("the broker's refusals", complaint, 120, lambda: house.logs(refused))
+    wait_for("the broker's refusals", complaint, 120, lambda: house.logs(refused))
     return {"task": task, "refused": in_vain, "supervisor": supervisor}
 
 
