@@ -54,8 +54,7 @@ def test_the_driver_is_killed_between_any_two_steps(house: House, tmp_path: Path
         _await("a process stands at each place", driver, tmp_path, all_stand)
         kill(driver, paused.values())
     more()
-    threads = {topic: {**options, "readerProcesses": "0"} for topic, options in queries.items()}  # they start sooner
-    with application(tmp_path, "local[2]", threads) as driver:
+    with application(tmp_path, "local[2]", queries) as driver:
         _await("all rows", driver, tmp_path, all_are_there)
     for topic in topics:
         assert numbers(tmp_path / topic) == list(range(many))
