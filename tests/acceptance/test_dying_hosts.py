@@ -1,4 +1,4 @@
-"""Two hosts with a worker each, and two beats: each host has a name and a folder of tasks of its own.
+"""Three hosts with a worker each, and two beats: each host has a name and a folder of tasks of its own.
 
 Under Spark: a driver outlives its worker, is stopped by a signal, and dies with its host.
 """
@@ -22,13 +22,13 @@ from tests.support.records import Endless, published, published_rows
 from tests.support.services import start_all, stop_all
 from tests.support.waiting import PATIENCE, wait_for
 
-NAMES = ("one", "two")
+NAMES = ("one", "two", "three")
 SILENCE_S = 60.0  # of a source at most
 
 
 @pytest.fixture
 def hosts(house: House) -> Iterator[dict[str, Host]]:
-    """Both, instead of the house's own worker; two beats send each job twice."""
+    """All three, instead of the house's own worker; two beats send each job twice."""
     stop_all(house.beat, house.worker)
     found = {name: new_host(house, name) for name in NAMES}
     beats = [apps.Beat(house.home, house.environment, name=f"beat-{n}") for n in (1, 2)]
