@@ -11,7 +11,7 @@ from django.utils import timezone
 
 KEY = "tasks.hearing"
 LONGEST_GAP = timedelta(seconds=15)  # rounds further apart than this are not one stretch of time
-JUST_NOW = timedelta(seconds=1.5)  # rounds over tasks, a host and what merges come one after another
+JUST_NOW = timedelta(seconds=1.5)  # several rounds of a host ask within a second: one answer serves them
 ASK_TIMEOUT_S = 5.0
 
 
