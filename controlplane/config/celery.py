@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from celery import Celery, Task
-from celery.signals import after_setup_logger, task_postrun, task_prerun, worker_process_init
+from celery.signals import after_setup_logger, beat_init, task_postrun, task_prerun, worker_process_init
 from django.db import close_old_connections, connection
 
 from controlplane.common.log_repeats import Repeats
@@ -44,3 +44,16 @@ def limit_repeats(logger: logging.Logger, **_: Any) -> None:
     """Celery's own handlers know nothing of the settings' filters; what runs every two seconds fails as often."""
     for handler in logger.handlers:
         handler.addFilter(Repeats())
+
+
+@after_setup_logger.connect
+def leave_out_each_job(**_: Any) -> None:
+    """Celery has two lines for each job, several times a second: who looks for one that failed has to find it there."""
+    for name in ("celery.worker.strategy", "celery.app.trace"):  # that it came, and that it succeeded
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+@beat_init.connect
+def leave_out_each_message(**_: Any) -> None:
+    """Beat has said that it starts; what it sends is counted (``job_measures``)."""
+    logging.getLogger("celery.beat").setLevel(logging.WARNING)
