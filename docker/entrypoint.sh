@@ -23,7 +23,7 @@ case $role in
         ;;
     worker)
         exec celery -A controlplane.config worker --pool prefork --concurrency 2 -l info -n "worker@${HEADGATE_HOST_NAME:-%h}" \
-            --without-gossip --without-mingle "$@"
+            --without-gossip --without-mingle --without-heartbeat "$@"
         ;;
     beat)
         # A container has it; on a machine without one, celery would call the missing folder a corrupted schedule.

@@ -169,7 +169,7 @@ class Worker(Celery):
     def _arguments(self) -> list[str]:
         pool = ["worker", "--pool", "prefork", "--concurrency", str(self._concurrency), "-l", "info"]
         host = self._environment.get("HEADGATE_HOST_NAME") or "%h"
-        return [*pool, "-n", f"{self.name}@{host}", "--without-gossip", "--without-mingle"]
+        return [*pool, "-n", f"{self.name}@{host}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 class Beat(Celery):
