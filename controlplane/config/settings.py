@@ -246,8 +246,10 @@ CELERY_BEAT_SCHEDULE = {
     for name, task, seconds in (
         ("watch tasks", "controlplane.tasks.tasks.watch", 2.0),
         ("run supervisors", "controlplane.supervisors.tasks.run_all", 2.0),
-        ("import dead letters", "controlplane.supervisors.tasks.import_dead_letters", 2.0),
-        ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 2.0),
+        # The round over all supervisors sends these as soon as they have something to do.
+        ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 15.0),
+        ("import dead letters", "controlplane.supervisors.tasks.import_dead_letters", 15.0),
+        ("go on with rewinds", "controlplane.supervisors.tasks.rewind", 15.0),
         ("look at topics that nobody reads", "controlplane.supervisors.tasks.look_at_waiting", 10.0),
         ("observe when unread records expire", "controlplane.supervisors.tasks.observe_unread", 60.0),
         ("drop old samples of lag", "controlplane.lag.tasks.drop_old_lag", 60.0),
@@ -257,7 +259,6 @@ CELERY_BEAT_SCHEDULE = {
         ("fold the sums of causes", "controlplane.quarantine.tasks.fold_causes", 60.0),
         ("sum up days of intervals", "controlplane.segments.tasks.sum_up_days", 10.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
-        ("go on with rewinds", "controlplane.supervisors.tasks.rewind", 3.0),
         ("compact segments", "controlplane.compaction.tasks.round", 5.0),
         ("drop old compaction jobs", "controlplane.compaction.tasks.drop_old", 3600.0),
         ("make receipt partitions", "controlplane.publishing.tasks.make_receipt_partitions", 3600.0),

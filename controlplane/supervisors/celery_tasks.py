@@ -5,13 +5,25 @@ Messages in the queue carry these names: a renamed task does not run them.
 
 from celery import shared_task
 
-from controlplane.supervisors import dead_letter_rounds, lag, repairs, rewind_rounds, run, unread_times
+from controlplane.supervisors import dead_letter_rounds, lag, repairs, rewind_rounds, run, topic_checks, unread_times
+
+_ASKED_FOR_WITHIN_S = 5  # after that another round has asked
 
 
 @shared_task(name="controlplane.supervisors.tasks.run_all")
 def run_all() -> None:
-    """A round over all supervisors."""
+    """A round over all supervisors; then a message for each job that has something to do.
+
+    A message costs a processor some 50 ms; these jobs mostly have nothing to do. Beat sends them too, more rarely.
+    """
     run.run_all()
+    for job, has_work in (
+        (iterate, topic_checks.due_supervisors().exists),
+        (import_dead_letters, dead_letter_rounds.running_imports().exists),
+        (rewind, rewind_rounds.open_rewinds().exists),
+    ):
+        if has_work():
+            job.apply_async(expires=_ASKED_FOR_WITHIN_S)
 
 
 @shared_task(name="controlplane.supervisors.tasks.run_one")

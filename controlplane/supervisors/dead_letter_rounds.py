@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.common.changes import Change, notify_pages
@@ -45,10 +46,15 @@ _LOCK = 0x6465616473  # "deads"
 _NEVER_READ = frozenset({"gap", "skipped", "empty"})
 
 
+def running_imports() -> QuerySet[DeadLetterImport]:
+    """Those that have not read all of their topic yet."""
+    return DeadLetterImport.objects.filter(running=True)
+
+
 def run_rounds() -> int:
     """One round of each import that runs; returns how many ran. One process at a time does it."""
     with try_advisory_lock(_LOCK) as locked:
-        running = DeadLetterImport.objects.filter(running=True).select_related("source__datasource__team")
+        running = running_imports().select_related("source__datasource__team")
         imports = list(running.order_by("asked_at", "pk")) if locked else []
         for one in imports:
             try:

@@ -41,6 +41,11 @@ MOST_ATTEMPTS = 3  # tasks of one part
 _LOCK = 0x52574E44
 
 
+def open_rewinds() -> QuerySet[Rewind]:
+    """Those of which a part is still to be read."""
+    return Rewind.objects.filter(parts__state=State.WAITING, datasource__deleted_at=None).distinct()
+
+
 def run_rewinds() -> list[str]:
     """Start the next task of every rewind that has parts left and none at work; the tasks' ids.
 
@@ -53,8 +58,7 @@ def run_rewinds() -> list[str]:
 def _run_rewinds() -> list[str]:
     rewind_pieces.drop_unneeded()
     started: list[str] = []
-    open_rewinds = Rewind.objects.filter(parts__state=State.WAITING, datasource__deleted_at=None).distinct()
-    for rewind in open_rewinds.select_related("datasource", "source"):
+    for rewind in open_rewinds().select_related("datasource", "source"):
         with transaction.atomic():
             parts = rewind.parts.select_for_update(skip_locked=True).filter(state=State.WAITING)
             part = parts.order_by("number").first()
