@@ -34,13 +34,9 @@ DATABASES = Databases()
 
 
 def pytest_collection_finish() -> None:
-    """All tests and all that they import stay until the end: the collector need not go through them again and again.
-
-    What a request makes is gone without it, so it need not look after every 700 objects either.
-    """
+    """All tests and all that they import stay until the end: the collector need not go through them again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session")
