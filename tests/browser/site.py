@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
@@ -23,6 +24,7 @@ from controlplane.loading import samples
 from controlplane.loading.documents import to_nested
 from controlplane.loading.models import Draft
 from controlplane.login.email_address import secret_for
+from controlplane.login.models import Session
 from controlplane.login.reauthentication import CONFIRMED_AT_KEY
 from controlplane.publishing.models import ProgressKey
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
@@ -320,8 +322,10 @@ class Visit:
     site: Site
 
     def become(self, role: str) -> None:
-        """One of the cast; nobody for an empty role."""
-        log_in_as(self.page, self.site.url, self.site.cast.users.get(role))
+        """One of the cast, whose session is as it was at the login; nobody for an empty role."""
+        user = self.site.cast.users.get(role)
+        if user is None or not _has_just_logged_in(self.page, user):
+            log_in_as(self.page, self.site.url, user)
 
     def open(self, address: str) -> None:
         self.page.goto(self.site.url + address)
@@ -352,6 +356,17 @@ def leave(page: Page, url: str) -> None:
     """
     page.goto(f"{url}/healthz")
     page.context.clear_cookies()
+
+
+def _has_just_logged_in(page: Page, user: User) -> bool:
+    """Whether the browser keeps nothing but the session of this user, and that nothing but the login."""
+    kept = {cookie.get("name"): cookie.get("value") for cookie in page.context.cookies()}
+    session = Session.objects.filter(pk=kept.get("sessionid", "")).first()
+    if session is None or not kept.keys() <= {"sessionid", "csrftoken"}:
+        return False
+    values = session.get_decoded()
+    own = {SESSION_KEY: str(user.pk), HASH_SESSION_KEY: User.objects.get(pk=user.pk).get_session_auth_hash()}
+    return own.items() <= values.items() and values.keys() - own <= {BACKEND_SESSION_KEY, CONFIRMED_AT_KEY}
 
 
 def log_in_as(page: Page, url: str, user: User | None) -> None:
