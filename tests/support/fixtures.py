@@ -18,7 +18,15 @@ from tests.support.quick_kafka import Kafka
 from tests.support.workers import Workers
 
 LOGS = pytest.StashKey[Path]()  # the house's, from its start
+HOUSE = pytest.StashKey[House]()  # of the session, from its first test on
 SHOWN = 6000  # characters of a log
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """While no test uses the house, its control plane stands still and leaves the processors to the tests."""
+    if house := item.config.stash.get(HOUSE, None):
+        house.go_on() if "house" in getattr(item, "fixturenames", ()) else house.stand_still()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,8 +71,9 @@ def house(pytestconfig: pytest.Config) -> Iterator[House]:
     with temporary_home() as home:
         pytestconfig.stash[LOGS] = home.logs
         prepare_classes(home.log("spark-classes"))  # `make test` has begun to
-        house = House(home)
+        house = pytestconfig.stash[HOUSE] = House(home)
         yield house
+        del pytestconfig.stash[HOUSE]
         house.close()
 
 
