@@ -40,7 +40,7 @@ def house(stores: ReplicatedPostgres, broker: Broker, pytestconfig: pytest.Confi
     """With these two servers as its metadata store."""
     with temporary_home() as home:
         pytestconfig.stash[LOGS] = home.logs
-        house = House(home, bootstrap=broker.bootstrap, database=stores.dsn)
+        house = House(home, kafka=broker.kafka, database=stores.dsn)
         yield house
         house.close()
 

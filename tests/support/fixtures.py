@@ -66,12 +66,12 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def house(pytestconfig: pytest.Config) -> Iterator[House]:
-    """Started once per run; every test uses topics, groups and datasources of its own."""
+def house(pytestconfig: pytest.Config, broker: Broker) -> Iterator[House]:
+    """Started once per run, at the same broker; every test uses topics, groups and datasources of its own."""
     with temporary_home() as home:
         pytestconfig.stash[LOGS] = home.logs
         prepare_classes(home.log("spark-classes"))  # `make test` has begun to
-        house = pytestconfig.stash[HOUSE] = House(home)
+        house = pytestconfig.stash[HOUSE] = House(home, kafka=broker.kafka)
         yield house
         del pytestconfig.stash[HOUSE]
         house.close()

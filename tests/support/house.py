@@ -21,14 +21,14 @@ from psycopg_pool import ConnectionPool
 from controlplane.common.applications import STOP_TIMEOUT_S, running_applications, stop_applications
 from controlplane.embedded import apps
 from controlplane.embedded.home import PROJECT, Home
+from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.spark_classes import submit_options
 from controlplane.embedded.valkey import Valkey
-from tests.support import undertaker
+from tests.support import quick_kafka, undertaker
 from tests.support.broker import BROKER, Broker
 from tests.support.fault_proxy import FaultProxy
 from tests.support.migrated import migrate
-from tests.support.quick_kafka import Kafka
 from tests.support.services import start_all, stop_all
 from tests.support.waiting import PATIENCE, wait_for
 
@@ -75,16 +75,19 @@ class House(Broker):
         database: str | None = None,
         with_proxy: bool = True,
         code: Path = PROJECT,
+        kafka: Kafka | None = None,
     ) -> None:
+        """``kafka`` runs already, and outlives the house."""
         self.home = home
         self._undertaker = undertaker.watch_over(home.path)
         self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
-        kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else Kafka(self.home, broker)
-        for service in (self.postgres, self.valkey, kafka):
-            service.start()
-        for service in (self.postgres, self.valkey, kafka):
-            service.wait_ready()
+        self._kafka_is_mine = kafka is None
+        if kafka is None:
+            kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else quick_kafka.Kafka(self.home, broker)
+            start_all(self.postgres, self.valkey, kafka)
+        else:
+            start_all(self.postgres, self.valkey)
         super().__init__(kafka)
         port = self.home.ports.assign("web")
         self.proxy = FaultProxy(port)
@@ -188,7 +191,8 @@ class House(Broker):
         self._store.close()
         for task, _ in running_applications(self.home.tasks):  # by their files: the store may be away
             self.kill_application(task)
-        for service in (self.beat, self.worker, self.web, self.kafka, self.valkey, self.postgres):
+        own_kafka = [self.kafka] if self._kafka_is_mine else []
+        for service in (self.beat, self.worker, self.web, *own_kafka, self.valkey, self.postgres):
             service.stop()
         self.proxy.close()
         self._undertaker.kill()
