@@ -16,7 +16,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 import headgate
 from headgate.publishes.batch import open_files
 from headgate.publishes.columns import struct_of
-from tests.support.broker import Broker
 from tests.support.guarded_kafka import Guarded, guarded
 from tests.support.house import House
 from tests.support.records import numbered, published
@@ -28,12 +27,6 @@ __all__ = ["guarded"]  # a fixture
 IN_READERS = ("polled", "proposed", "written", "settled")
 IN_SOURCE = ("claimed", "planned", "committing", "kept")
 Session = tuple[SparkSession, Path]  # with its folder
-
-
-@pytest.fixture
-def broker(house: House) -> Broker:
-    """The stack's, which one of these tests needs anyway."""
-    return house
 
 
 def test_killed_between_any_two_steps(desk: Desk) -> None:
