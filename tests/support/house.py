@@ -115,7 +115,7 @@ class House(Broker):
         self.web = apps.Web(self.home, self.environment, port=port)
         self.worker = apps.Worker(self.home, self.environment)
         self.beat = apps.Beat(self.home, self.environment)
-        self._rests = False
+        self._rests = self._stands_still = False
         start_all(self.web, self.worker, self.beat)
         self.username, self.password = apps.LOGIN_USER, apps.login_password(self.home)
         self._http = httpx2.Client(base_url=self.web.url, timeout=30.0, trust_env=False)
@@ -160,19 +160,24 @@ class House(Broker):
         return self.web.url
 
     def wake(self) -> None:
-        """Start what rests between two settings."""
+        """Start what rests between two settings, or go on after ``stand_still``."""
+        self.go_on()
         if self._rests:
             self.start_again()
 
     def stand_still(self) -> None:
         """Web, worker and beat of a house that nobody uses would take a tenth of a processor."""
-        for app in (self.web, self.worker, self.beat):
-            app.pause()
+        if not self._rests and not self._stands_still:
+            self._stands_still = True
+            for app in (self.web, self.worker, self.beat):
+                app.pause()
 
     def go_on(self) -> None:
-        """After ``stand_still``."""
-        for app in (self.web, self.worker, self.beat):
-            app.resume()
+        """After ``stand_still``; what rests between two settings stays so."""
+        if self._stands_still:
+            for app in (self.web, self.worker, self.beat):
+                app.resume()
+        self._stands_still = False
 
     def switch_web(self, web: apps.Web) -> None:
         """From now on this one is asked. The one before gets a second for what it was asked last, then it ends."""
@@ -277,6 +282,7 @@ class House(Broker):
 
     def rest(self) -> None:
         """Terminate every supervisor, stop every task, and wait until all have ended."""
+        self.wake()
         for (supervisor,) in self.sql(_SUPERVISORS):
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(_ACTIVE):
@@ -285,6 +291,7 @@ class House(Broker):
 
     def let_go(self) -> None:
         """End everything as quickly as can be: nothing is waited for, and what is held is lost to its test."""
+        self.wake()
         for (supervisor,) in self.sql(_SUPERVISORS):
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(_ACTIVE):
