@@ -85,6 +85,15 @@ def unfold_the_counters(visit: Visit) -> None:
         visit.page.get_by_text(label, exact=True).click()
         _refresh(visit)
         expect(visit.page.locator(inside).first).to_be_visible()
+        visit.page.get_by_text(label, exact=True).evaluate(_CLICK_BEFORE_IT_SETTLES)
+        expect(visit.page.locator(inside).first).to_be_hidden()
+
+
+_CLICK_BEFORE_IT_SETTLES = """(summary) => {
+    document.body.dispatchEvent(new Event("htmx:beforeSwap"));
+    summary.click();
+    document.body.dispatchEvent(new Event("htmx:afterSettle"));
+}"""
 
 
 def _refresh(visit: Visit) -> None:

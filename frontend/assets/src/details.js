@@ -15,7 +15,16 @@ function closeOthers(target) {
   }
 }
 
-document.addEventListener("click", (event) => closeOthers(event.target));
+// A click on a part that was just replaced counts: htmx and placeDetails set its attributes again a moment later.
+function rememberClick(target) {
+  const one = target.closest("summary")?.parentElement;
+  if (one?.id) open.set(one.id, !one.open);
+}
+
+document.addEventListener("click", (event) => {
+  rememberClick(event.target);
+  closeOthers(event.target);
+});
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const one = document.querySelector("details:is(.page-rest, .table-view)[open]");
