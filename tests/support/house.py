@@ -82,12 +82,11 @@ class House(Broker):
         self._undertaker = undertaker.watch_over(home.path)
         self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
-        self._kafka_is_mine = kafka is None
+        self._own_kafka: list[Kafka] = []
         if kafka is None:
             kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else quick_kafka.Kafka(self.home, broker)
-            start_all(self.postgres, self.valkey, kafka)
-        else:
-            start_all(self.postgres, self.valkey)
+            self._own_kafka = [kafka]
+        start_all(self.postgres, self.valkey, *self._own_kafka)
         super().__init__(kafka)
         port = self.home.ports.assign("web")
         self.proxy = FaultProxy(port)
@@ -196,8 +195,7 @@ class House(Broker):
         self._store.close()
         for task, _ in running_applications(self.home.tasks):  # by their files: the store may be away
             self.kill_application(task)
-        own_kafka = [self.kafka] if self._kafka_is_mine else []
-        for service in (self.beat, self.worker, self.web, *own_kafka, self.valkey, self.postgres):
+        for service in (self.beat, self.worker, self.web, *self._own_kafka, self.valkey, self.postgres):
             service.stop()
         self.proxy.close()
         self._undertaker.kill()
