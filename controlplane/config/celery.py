@@ -63,7 +63,7 @@ def limit_repeats(logger: logging.Logger, **_: Any) -> None:
 
 @after_setup_logger.connect
 def leave_out_each_job(**_: Any) -> None:
-    """Celery has two lines for each job, several times a second: who looks for one that failed has to find it there."""
+    """Celery logs two lines per job, several times a second. They hide the line of a job that failed."""
     for name in ("celery.worker.strategy", "celery.app.trace"):  # that it came, and that it succeeded
         logging.getLogger(name).setLevel(logging.WARNING)
 
