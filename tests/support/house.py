@@ -28,7 +28,7 @@ from controlplane.embedded.valkey import Valkey
 from tests.support import quick_kafka, undertaker
 from tests.support.broker import BROKER, Broker
 from tests.support.fault_proxy import FaultProxy
-from tests.support.migrated import migrate
+from tests.support.migrated import prepare
 from tests.support.services import start_all, stop_all
 from tests.support.waiting import PATIENCE, wait_for
 
@@ -109,8 +109,9 @@ class House(Broker):
             "PYTHONPATH": str(code),
         }
         if code == PROJECT:
-            migrate(self.postgres.dsn)
-        apps.prepare_database(self.home, self.environment)
+            prepare(self.home, self.postgres.dsn, self.environment)
+        else:
+            apps.prepare_database(self.home, self.environment)
         self.web = apps.Web(self.home, self.environment, port=port)
         self.worker = apps.Worker(self.home, self.environment)
         self.beat = apps.Beat(self.home, self.environment)
