@@ -70,8 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(json.dumps({"apps": {"app": found} if found else None}).encode())
         else:
             assert path == f"/ws/v1/node/containers/{CONTAINER}/logs/stderr"
-            self._answer(self._log(int(query["size"][0])))
-            yarn.log += yarn.growth
+            content = self._log(int(query["size"][0]))
+            yarn.log += yarn.growth  # before who asked goes on
+            self._answer(content)
 
     def _log(self, count: int) -> bytes:
         log = self.server.log
