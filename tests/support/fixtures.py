@@ -24,9 +24,17 @@ SHOWN = 6000  # characters of a log
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """While no test uses the house, its control plane stands still and leaves the processors to the tests."""
+    """The control plane of the house goes on for a test that uses it."""
+    if (house := item.config.stash.get(HOUSE, None)) and "house" in getattr(item, "fixturenames", ()):
+        house.go_on()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """While no test uses the house, it stands still and leaves the processors to the tests."""
+    yield
     if house := item.config.stash.get(HOUSE, None):
-        house.go_on() if "house" in getattr(item, "fixturenames", ()) else house.stand_still()
+        house.stand_still()
 
 
 @pytest.hookimpl(wrapper=True)
