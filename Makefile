@@ -69,7 +69,7 @@ demo: venv ## start the stack, load and ingest real data, show the result (ARGS=
 # and each would compile the project again.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 QUICK = -n 3 -m "not deep and not cluster"
-DEEP = -n 2 -m "deep or cluster" --durations 25 --durations-min 5
+DEEP = -n 3 --spare-workers 1 -m "deep or cluster" --durations 25 --durations-min 5
 
 test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (12 to 20 minutes)
 	$(PYTEST) $(QUICK) $(ARGS)

@@ -1,7 +1,8 @@
 """Who runs which file: the longest first, by measured time, and the browser's last.
 
 A file's tests stay together. Files of one folder of ``TOGETHER`` stay on one worker while the other has something else
-to do. Of these, the browser's begin as soon as they last as long as all that is left for the other worker.
+to do. Of these, the browser's begin as soon as they last as long as all that is left for the other worker. A spare
+worker gets the shortest of the others: nobody waits for it long at the end.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.running.lanes import LANE, LANES
+from tests.running.spare_workers import is_spare
 
 DURATIONS = "tests/durations.json"  # file → lane → seconds; `make test-durations` writes it
 TOGETHER = ("smoke", "cluster")  # folders whose files one worker runs: each worker would start a stack, or a cluster
@@ -83,6 +85,9 @@ class Dealer(LoadScopeScheduling):
     def _choice(self, node: WorkerController) -> str | None:
         """The file for a worker; None where another one has to run all that is left."""
         suitable = [scope for scope in self.workqueue if self._suits(scope, node)]
+        if is_spare(self.config, node.gateway.id):
+            short = [scope for scope in suitable if not (_kept_together(scope) or scope.startswith(BROWSER))]
+            return short[-1] if short else None
         kept = [scope for scope in suitable if _kept_together(scope)]
         if kept and self._seconds(kept) >= self._seconds(scope for scope in self.workqueue if scope not in kept):
             return kept[0]
