@@ -71,10 +71,10 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 QUICK = -n 3 -m "not deep and not cluster"
 DEEP = -n 3 --spare-workers 1 -m "deep or cluster" --durations 25 --durations-min 5
 
-test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (12 to 20 minutes)
+test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (12 to 22 minutes)
 	$(PYTEST) $(QUICK) $(ARGS)
 
-test-deep: venv-dev provisions chromium ## the rest: kills, storms, every page, a Spark cluster (35 to 50 minutes)
+test-deep: venv-dev provisions chromium ## the rest: kills, storms, every page, a Spark cluster (30 to 50 minutes)
 	$(PYTEST) $(DEEP) $(ARGS)
 
 test-durations: venv-dev provisions chromium ## run both, and keep how long each file takes: the longest go first
