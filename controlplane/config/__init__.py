@@ -7,7 +7,7 @@ from controlplane.common.shared_values import share_values
 
 # What is loaded stays: to look for garbage among it after each 700 objects is a tenth of what a process does to start.
 gc.set_threshold(50_000)
-# Nor when the process ends: the interpreter took a second or two of beat's end for that.
+# Nor does the interpreter look among it when the process ends: that took two seconds in beat.
 atexit.register(gc.freeze)
 share_values()
 from controlplane.config.celery import app as celery_app  # noqa: E402  # it imports prometheus_client

@@ -144,7 +144,7 @@ class World:
 
     def _read(self, part: RewindPart, version: int, pieces: int, disturbed: bool) -> None:
         """In several publishes; ``disturbed``: a merge comes before the last of them."""
-        if not part.taken:
+        if not part.taken:  # ``rewind_rounds`` holds no others
             held = QuarantinedRecord.objects.filter(offset__in=list(offsets.expanded(part.wanted.get(0, []))))
             replays.take_records(held, part.task_id)
         todo = self._publishes(part, version, pieces)

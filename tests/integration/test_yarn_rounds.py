@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             assert path == f"/ws/v1/node/containers/{CONTAINER}/logs/stderr"
             content = self._log(int(query["size"][0]))
-            yarn.log += yarn.growth  # before who asked goes on
+            yarn.log += yarn.growth  # before the answer can be read
             self._answer(content)
 
     def _log(self, count: int) -> bytes:

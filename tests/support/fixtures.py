@@ -31,7 +31,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """While no test uses the house, it stands still and leaves the processors to the tests."""
+    """While no test uses the house, its control plane stands still and leaves the processors to the tests."""
     yield
     if house := item.config.stash.get(HOUSE, None):
         house.stand_still()

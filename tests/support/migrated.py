@@ -29,7 +29,12 @@ def migrate(dsn: str) -> None:
 def prepare(home: Home, dsn: str, environment: Mapping[str, str]) -> None:
     """Brings an empty database up to date, and makes the login of the home, as a stack does before it starts."""
     home.secret("login_password", lambda: _PASSWORD)
-    _restore(dsn, "prepared", lambda _: apps.prepare_database(home, environment))
+
+    def make(empty: str) -> None:
+        migrate(empty)
+        apps.prepare_database(home, environment)
+
+    _restore(dsn, "prepared", make)
 
 
 def _restore(dsn: str, name: str, make: Callable[[str], None]) -> None:
