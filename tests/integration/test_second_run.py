@@ -12,7 +12,7 @@ import pytest
 from tests.running.second_run import MAX_FAILED
 
 PROJECT = Path(__file__).resolve().parents[2]
-PLUGINS = ("lanes", "spare_workers", "dealing", "costs", "second_run")
+PLUGINS = ("lanes", "spare_workers", "dealing", "costs", "second_run", "frames")
 FLAKY = """
 from pathlib import Path
 
