@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from typing import Any
@@ -37,6 +38,12 @@ def pytest_collection_finish() -> None:
     """All tests and all that they import stay until the end: the collector need not go through them again and again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """The last collection looks at everything: DuckDB reports what is left, and that hid the result of a run."""
+    atexit.unregister(gc.freeze)
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
