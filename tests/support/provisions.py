@@ -6,21 +6,17 @@ Go, and environments of other programs. That gets the processors while the tests
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from controlplane.embedded.kafka_jars import OLDER, kafka_jars
 from tests.support import yarn_cluster
 from tests.support.druid_clients import druid_clients
 from tests.support.duckdb_reader import duckdb_reader
-from tests.support.go_programs import helm_program, prometheus_programs
+from tests.support.go_programs import give_way, helm_program, prometheus_programs
 from tests.support.kubernetes_schemas import kubernetes_schemas
 from tests.support.own_environment import spark_reader
-
-LEAST = 19  # the priority, as nice has it
 
 
 def main() -> None:
@@ -28,20 +24,12 @@ def main() -> None:
         for version in OLDER:
             kafka_jars(Path(logs) / "ivy.log", version=version)
         yarn_cluster.fetch(Path(logs) / "ivy.log")
-    _give_way()
+    give_way()
     for prepare in (kubernetes_schemas, druid_clients, duckdb_reader, spark_reader):
         prepare()
     if shutil.which("go"):
         helm_program()
         prometheus_programs()
-
-
-def _give_way() -> None:
-    """Linux shares the processors out among sessions first: in one of its own, this process and its children wait."""
-    os.nice(LEAST)
-    with suppress(OSError):
-        os.setsid()
-        Path("/proc/self/autogroup").write_text(f"{LEAST}")
 
 
 if __name__ == "__main__":
