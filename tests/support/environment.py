@@ -15,6 +15,7 @@ from controlplane.embedded.home import temporary_home
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.valkey import Valkey
 from tests.support.migrated import migrate
+from tests.support.quick_java import QUICK_JAVA
 
 # Tests look at what was committed, not at what survives a power cut.
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -39,9 +40,7 @@ os.environ.update(
         "HEADGATE_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
         "HEADGATE_ALLOWED_PORTS": "1-65535",
         "HEADGATE_AUTO_COMPACTION": "0",  # those that want it say so: the others count segments
-        # What a JVM would compile well, tests do not run for long: Kafka takes half of the processor time until it
-        # answers. Applications have these flags anyway.
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JDK_JAVA_OPTIONS": QUICK_JAVA,
     }
 )
 

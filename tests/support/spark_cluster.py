@@ -25,6 +25,7 @@ from controlplane.embedded.ports import choose_port
 from controlplane.embedded.processes import Child
 from controlplane.embedded.spark_classes import submit_options
 from tests.support.processes import command_lines
+from tests.support.quick_java import QUICK_JAVA
 from tests.support.waiting import wait_for
 
 SMALL, LARGE = (1, "2g"), (4, "6g")  # cores and memory of a worker
@@ -239,7 +240,7 @@ class SparkCluster:
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_LOCAL_DIRS": str(folder / "local"),
             "SPARK_DAEMON_MEMORY": "128m",
-            "JDK_JAVA_OPTIONS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {shared_classes}",  # of executors, too
+            "JDK_JAVA_OPTIONS": f"{QUICK_JAVA} {shared_classes}",  # of executors, too
             **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
             **secret,
             **self._variables,

@@ -16,6 +16,7 @@ from controlplane.embedded.jvm import java
 from controlplane.embedded.kafka_jars import Module, fetched, spark_jars
 from controlplane.embedded.ports import choose_port
 from controlplane.embedded.processes import Child
+from tests.support.quick_java import QUICK_JAVA
 from tests.support.undertaker import left_by
 from tests.support.waiting import wait_for
 
@@ -31,7 +32,7 @@ HADOOP = Module(
     with_dependencies=False,
 )
 BOUNCY_CASTLE = Module("org.bouncycastle", "bcpkix-jdk18on", "1.82", "Bouncy Castle", HERE / "bouncycastle-1.82.sha256")
-_JAVA_OPTIONS = "-Xmx512m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_JAVA_OPTIONS = f"-Xmx512m {QUICK_JAVA}"
 _CONF = {
     "fs.defaultFS": "file:///",
     "yarn.scheduler.minimum-allocation-mb": "256",
