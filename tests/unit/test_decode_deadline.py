@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import textwrap
@@ -49,13 +50,16 @@ def cost() -> float:
 
 
 def _cost() -> float:
+    """The least of three: the first one also takes memory from the system, which may be most of the time."""
     decoder = JsonDecoder(SCHEMA, batch_s=1000)
-    began = time.thread_time()
-    decoded = decoder.decode([SLOW_ONE])
-    taken = time.thread_time() - began
+    least = math.inf
+    for _ in range(3):
+        began = time.thread_time()
+        decoded = decoder.decode([SLOW_ONE])
+        least = min(least, time.thread_time() - began)
+        assert decoded.rows.column("found").to_pylist() == [False]
     decoder.close()
-    assert decoded.rows.column("found").to_pylist() == [False]
-    return taken
+    return least
 
 
 def found_slow(decoded: Decoded, count: int) -> list[int]:
