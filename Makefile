@@ -68,7 +68,8 @@ demo: venv ## start the stack, load and ingest real data, show the result (ARGS=
 # their deadlines. Compiled code is kept, also where the environment says otherwise: some thousand processes are started,
 # and each would compile the project again. Memory comes in pages of 2 MiB where the system has them: a virtual machine
 # that gives free memory back to its host waits 10 to 80 microseconds for each small page when it needs it again.
-PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=malloc GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(BIN)/python -m pytest
+PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=malloc \
+	GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1 $(BIN)/python -m pytest
 QUICK = -n 3 -m "not deep and not cluster"
 DEEP = -n 3 --spare-workers 1 -m "deep or cluster" --durations 25 --durations-min 5
 
