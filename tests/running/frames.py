@@ -2,8 +2,8 @@
 
 Python up to 3.12 keeps it in pieces of 16 KiB. It takes a piece from the system when a call does not fit into the last
 one, and gives it back when that call returns (https://github.com/python/cpython/issues/142183). A loop at the end of a
-piece does so each time round: half of all page faults of the tests of pages and REST came from that. A call that needs
-a large frame gets a piece as large, and the calls below it use the rest.
+piece does so each time round: nearly half of all page faults of the tests of masking, which are requests, came from
+that. A call that needs a large frame gets a piece that is larger still, and the calls below it use the rest.
 """
 
 from __future__ import annotations

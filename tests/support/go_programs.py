@@ -17,17 +17,17 @@ from controlplane.embedded.waiting import file_lock
 PROMETHEUS = "v0.316.0"  # of the module; the program calls itself 3.16.0
 HELM = "v3.22.0"
 LONGEST_BUILD_S = 2400.0
-LEAST = 19  # the priority, as nice has it
+_LEAST = 19  # the priority, as nice has it
 # They run for seconds: better code would take longer to make than it saves, and nobody debugs them.
 _QUICKLY = ("-ldflags=-s -w", "-gcflags=all=-N -l -dwarf=false")
 
 
 def give_way() -> None:
     """Linux shares the processors out among sessions first: in one of its own, this process and its children wait."""
-    os.nice(LEAST)
+    os.nice(_LEAST)
     with suppress(OSError):
         os.setsid()
-        Path("/proc/self/autogroup").write_text(f"{LEAST}")
+        Path("/proc/self/autogroup").write_text(f"{_LEAST}")
 
 
 def prometheus_programs() -> Path:
