@@ -12,7 +12,7 @@ import pytest
 from tests.running.second_run import MAX_FAILED
 
 PROJECT = Path(__file__).resolve().parents[2]
-PLUGINS = ("lanes", "spare_workers", "dealing", "costs", "second_run", "frames")
+PLUGINS = ("lanes", "spare_workers", "dealing", "costs", "second_run", "frames", "alarms")
 FLAKY = """
 from pathlib import Path
 
@@ -21,6 +21,28 @@ def test_flaky():
     ran = mark.exists()
     mark.write_text("")
     assert ran, "the first time"
+"""
+LATE = """
+import time
+import pytest
+
+@pytest.mark.timeout(1)
+def test_late():
+    time.sleep(0.5)
+    assert False, "the reason"
+
+def test_good():
+    pass
+"""
+SLOW_REPORTS = """
+import time
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call):
+    if call.excinfo:
+        time.sleep(1)
+    return (yield)
 """
 BROKEN = """
 def test_broken():
@@ -80,6 +102,13 @@ def test_many_failures_are_no_race(tmp_path: Path) -> None:
     code, said = Project(tmp_path, **{"tests__acceptance__test_it.py": many}).run()
     assert code == 1, said
     assert f"{MAX_FAILED + 1} failed" in said and "once more" not in said
+
+
+def test_a_failure_just_before_the_deadline_ends_nothing_but_its_test(tmp_path: Path) -> None:
+    files = {"tests__unit__test_it.py": LATE, "conftest.py": SLOW_REPORTS}
+    code, said = Project(tmp_path, **files).run("-p", "pytest_timeout")
+    assert code == 1, said
+    assert "1 failed, 1 passed" in said
 
 
 def test_without_a_lane_nothing_is_collected(tmp_path: Path) -> None:
