@@ -6,28 +6,19 @@ import os
 import shutil
 import subprocess
 from collections.abc import Collection
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from controlplane.embedded.home import default_cache
 from controlplane.embedded.waiting import file_lock
+from tests.support.low_priority import give_way
 
 PROMETHEUS = "v0.316.0"  # of the module; the program calls itself 3.16.0
 HELM = "v3.22.0"
 LONGEST_BUILD_S = 2400.0
-_LEAST = 19  # the priority, as nice has it
 # They run for seconds: better code would take longer to make than it saves, and nobody debugs them.
 _QUICKLY = ("-ldflags=-s -w", "-gcflags=all=-N -l -dwarf=false")
-
-
-def give_way() -> None:
-    """Linux shares the processors out among sessions first: in one of its own, this process and its children wait."""
-    os.nice(_LEAST)
-    with suppress(OSError):
-        os.setsid()
-        Path("/proc/self/autogroup").write_text(f"{_LEAST}")
 
 
 def prometheus_programs() -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from controlplane.embedded.home import PROJECT, default_cache
 from controlplane.embedded.waiting import file_lock
+from tests.support.low_priority import give_way
 
 SPARK = "4.1.4"
 _LONGEST_INSTALL_S = 1800.0  # at the lowest priority, beside tests that leave little
@@ -33,6 +34,6 @@ def python_with(name: str, requirements: Path) -> Path:
             pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet"]
             install = [*pip, "--no-deps", "--no-compile", "--require-hashes", "-r", str(requirements)]
             environment = {**os.environ, "DIST_EXTRA_CONFIG": str(PROJECT / "tools" / "wheels.cfg")}
-            subprocess.run(install, check=True, env=environment, timeout=_LONGEST_INSTALL_S)
+            subprocess.run(install, check=True, env=environment, timeout=_LONGEST_INSTALL_S, preexec_fn=give_way)
             (folder / "complete").touch()
     return folder / "bin" / "python"
