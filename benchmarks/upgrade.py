@@ -42,7 +42,11 @@ KINDS = ("share_group", "offset_range")
 PAUSE_S = 0.1
 ASKS_EVERY_S = 0.5
 SETTLE_S = 300.0  # of a machine that does much else
-_FAILED = "SELECT id || ': ' || error || ' ' || message FROM tasks_task WHERE status = 'FAILED'"
+# A repair that waits for its start when everything is stopped at the end counts as failed: nothing went wrong.
+_FAILED = (
+    "SELECT id || ': ' || error || ' ' || message FROM tasks_task WHERE status = 'FAILED'"
+    " AND NOT (kind = 'repair' AND launched_at IS NULL AND goal <> 'continue')"
+)
 _HEARTBEAT = (
     "SELECT coalesce(max(extract(epoch FROM clock_timestamp() - last_heartbeat_at)), 0)::float FROM tasks_task"
     " WHERE status = 'RUNNING'"
