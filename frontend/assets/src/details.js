@@ -1,12 +1,16 @@
 // What can be unfolded stays so when a live part is replaced; what lies over the page closes with a click beside it.
 const open = new Map();
+const placed = new WeakSet(); // what has just come, and is not placed yet, says nothing: another part may come meanwhile
 
 export function rememberDetails() {
-  for (const one of document.querySelectorAll("details[id]")) open.set(one.id, one.open);
+  for (const one of document.querySelectorAll("details[id]")) if (placed.has(one)) open.set(one.id, one.open);
 }
 
 export function placeDetails() {
-  for (const one of document.querySelectorAll("details[id]")) if (open.has(one.id)) one.open = open.get(one.id);
+  for (const one of document.querySelectorAll("details[id]")) {
+    if (open.has(one.id)) one.open = open.get(one.id);
+    placed.add(one);
+  }
 }
 
 function closeOthers(target) {

@@ -59,11 +59,11 @@ function ask(part) {
   else part.dispatchEvent(new CustomEvent("live"));
 }
 
-// Nobody is interrupted while they write, choose or answer a question.
+// Nobody is interrupted while they press, write, choose or answer a question.
 function busy(part) {
   const focused = document.activeElement;
   const writes = part.contains(focused) && focused.matches("input, select, textarea");
-  return writes || part.querySelector("dialog[open], .dropdown-menu.show, input[type=checkbox]:checked") !== null;
+  return writes || part.matches(":active") || part.querySelector("dialog[open], .dropdown-menu.show, input[type=checkbox]:checked") !== null;
 }
 
 function open() {
@@ -170,6 +170,12 @@ document.addEventListener("DOMContentLoaded", () => {
   onEnded(end);
   document.body.addEventListener("htmx:configRequest", (event) => {
     if (because) event.detail.headers["Last-Event-ID"] = because;
+  });
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    const part = event.target;
+    if (!part.matches("[data-live]:active")) return;
+    event.detail.shouldSwap = false; // between press and release: the browser would count no click
+    topicsOf(part).forEach((topic) => missed.add(topic));
   });
   document.body.addEventListener("htmx:afterOnLoad", (event) => {
     // The element that asked: it has been replaced by what came.

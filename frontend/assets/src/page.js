@@ -20,8 +20,10 @@ function nameLocalTimes(root) {
 
 // A log stays at its end, unless the reader has scrolled up.
 const tails = new Map();
+const placedTails = new WeakSet(); // one that has just come stands at its beginning until it is placed
 function rememberTails() {
   for (const element of document.querySelectorAll("[data-tail]")) {
+    if (!placedTails.has(element)) continue;
     const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < 40;
     tails.set(element.id, atEnd ? null : element.scrollTop);
   }
@@ -29,6 +31,7 @@ function rememberTails() {
 function placeTails(root) {
   for (const element of root.querySelectorAll("[data-tail]")) {
     element.scrollTop = tails.get(element.id) ?? element.scrollHeight;
+    placedTails.add(element);
   }
 }
 
@@ -109,6 +112,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("submit", onSubmit);
   nameLocalTimes(document);
   placeTails(document);
+  placeDetails();
   announce();
   warnBeforeLeaving();
   showFitting(document);
