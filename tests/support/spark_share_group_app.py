@@ -20,12 +20,14 @@ STARTS_S = 10.0  # that a query has before the next one begins; one that a test 
 def main(job_file: str) -> None:
     job = json.loads(Path(job_file).read_text())
     spark = _session(job)
-    queries = []
-    for name, options in job["queries"].items():
-        queries.append(_begun(spark, options, f"{job['folder']}/{name}"))
-    while all(query.isActive for query in queries):
+    queries = {name: _begun(spark, options, f"{job['folder']}/{name}") for name, options in job["queries"].items()}
+    while True:
         time.sleep(0.2)
-    raise SystemExit(str([query.exception() for query in queries]))
+        for name, query in queries.items():
+            if not query.isActive:
+                if not _started_late(query):
+                    raise SystemExit(str(query.exception()))
+                queries[name] = _begun(spark, job["queries"][name], f"{job['folder']}/{name}")
 
 
 def _session(job: dict[str, Any]) -> SparkSession:
@@ -43,17 +45,19 @@ def _session(job: dict[str, Any]) -> SparkSession:
 
 
 def _begun(spark: SparkSession, options: dict[str, str], folder: str) -> StreamingQuery:
-    """One whose source is started. Spark gives it ten seconds, which are not enough on a busy machine: then again."""
+    """One whose source is started, where that does not take too long."""
     rows = spark.readStream.format("kafka-sharegroup").options(**options).load()
     writer = rows.writeStream.format("parquet").option("path", f"{folder}/rows")
-    writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
-    while True:
-        query = writer.start()
-        end = time.monotonic() + STARTS_S
-        while query.isActive and "Initializing" in query.status["message"] and time.monotonic() < end:
-            time.sleep(0.1)
-        if "Python worker failed to connect back" not in str(query.exception()):
-            return query
+    query = writer.option("checkpointLocation", f"{folder}/checkpoint").start()
+    end = time.monotonic() + STARTS_S
+    while query.isActive and "Initializing" in query.status["message"] and time.monotonic() < end:
+        time.sleep(0.1)
+    return query
+
+
+def _started_late(query: StreamingQuery) -> bool:
+    """Spark gives its source ten seconds to start, which are not enough on a busy machine."""
+    return "Python worker failed to connect back" in str(query.exception())
 
 
 if __name__ == "__main__":
