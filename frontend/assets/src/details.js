@@ -1,6 +1,7 @@
 // What can be unfolded stays so when a live part is replaced; what lies over the page closes with a click beside it.
 const open = new Map();
-const placed = new WeakSet(); // what has just come, and is not placed yet, says nothing: another part may come meanwhile
+// What has just come, and is not placed yet, says nothing of what people did: another part may come meanwhile.
+export const placed = new WeakSet();
 
 export function rememberDetails() {
   for (const one of document.querySelectorAll("details[id]")) if (placed.has(one)) open.set(one.id, one.open);

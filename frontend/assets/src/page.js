@@ -1,5 +1,5 @@
 // Small helps on top of pages that work without them.
-import { placeDetails, rememberDetails } from "./details.js";
+import { placeDetails, placed, rememberDetails } from "./details.js";
 import "./shortcuts.js";
 import "./messages.js";
 import { showFitting } from "./conditional_parts.js";
@@ -20,10 +20,9 @@ function nameLocalTimes(root) {
 
 // A log stays at its end, unless the reader has scrolled up.
 const tails = new Map();
-const placedTails = new WeakSet(); // one that has just come stands at its beginning until it is placed
 function rememberTails() {
   for (const element of document.querySelectorAll("[data-tail]")) {
-    if (!placedTails.has(element)) continue;
+    if (!placed.has(element)) continue;
     const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < 40;
     tails.set(element.id, atEnd ? null : element.scrollTop);
   }
@@ -31,7 +30,7 @@ function rememberTails() {
 function placeTails(root) {
   for (const element of root.querySelectorAll("[data-tail]")) {
     element.scrollTop = tails.get(element.id) ?? element.scrollHeight;
-    placedTails.add(element);
+    placed.add(element);
   }
 }
 
